@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef ES_POLICY_PLACE_H
+#define ES_POLICY_PLACE_H
+/* Where a copy goes: one pure function from plain facts. shim/ collects the facts, intercept/ makes
+ * the call that the answer names. */
+
+#include "policy/options.h"
+
+enum es_direction { ES_H2D, ES_D2H, ES_DIRECTIONS };
+
+/* What the driver and our own records say of one side of a copy, over its whole range. */
+enum es_memory {
+    ES_MEM_PAGEABLE, /* host memory that CUDA does not know */
+    ES_MEM_PINNED,   /* allocated or registered by CUDA, all of it or a part */
+    ES_MEM_MANAGED,
+    ES_MEM_DEVICE,  /* inside one device allocation of the stream's own device and context */
+    ES_MEM_PEER,    /* device memory of another device or context */
+    ES_MEM_FOREIGN, /* imported or exported: another process or device can reach it */
+    ES_MEM_UNKNOWN  /* in no allocation that the driver names, or beyond its end */
+};
+
+struct es_copy_facts {
+    enum es_direction dir;
+    bool async; /* the program called an Async form */
+    uint64_t bytes;
+    enum es_memory host, device;
+    bool capturing;       /* a stream capture is open anywhere in the process */
+    bool sync_memops;     /* SYNC_MEMOPS is set on the pointer or the context */
+    bool launch_blocking; /* CUDA_LAUNCH_BLOCKING */
+    bool unfit;           /* no context, a stream the driver refuses, a forked child, a lost record */
+    uint64_t rewritten;   /* copies rewritten so far, for EPOCHSHIM_LIMIT */
+    unsigned threads;     /* threads that would copy, the caller included */
+};
+
+/* Why a copy was left as the program made it. The text ends the line "native because ..." in the
+ * log; the order is the order in which the rules are asked. */
+#define ES_REASONS(X)                                                                              \
+    X(NONE, "")                                                                                    \
+    X(MODE, "EPOCHSHIM_MODE says so")                                                              \
+    X(UNFIT, "the driver did not tell enough about the call")                                      \
+    X(CAPTURE, "a stream capture is open")                                                         \
+    X(LAUNCH_BLOCKING, "CUDA_LAUNCH_BLOCKING is set")                                              \
+    X(PINNED, "the host side is pinned already")                                                   \
+    X(MANAGED, "managed memory")                                                                   \
+    X(NOT_PAGEABLE, "the host side is not plain host memory")                                      \
+    X(PEER, "device memory of another device or context")                                          \
+    X(FOREIGN, "memory that another process can reach")                                            \
+    X(UNKNOWN, "not inside one device allocation")                                                 \
+    X(SYNC_MEMOPS, "SYNC_MEMOPS is set")                                                           \
+    X(SMALL, "native is as fast at this size")                                                     \
+    X(LIMIT, "EPOCHSHIM_LIMIT is reached")                                                         \
+    X(NO_STAGING, "no staging memory was free")
+
+enum es_reason {
+#define X(id, text) ES_WHY_##id,
+    ES_REASONS(X)
+#undef X
+        ES_REASON_COUNT
+};
+
+enum es_where { ES_NATIVE, ES_HOME };
+
+struct es_place {
+    enum es_where where;
+    enum es_reason why; /* ES_WHY_NONE unless native */
+};
+
+struct es_place es_place(const struct es_copy_facts *f, const struct es_options *o);
+
+/* The text of a reason; a constant. */
+const char *es_reason_text(enum es_reason why);
+
+/* The size from which staging measured faster than native, in bytes; UINT64_MAX: it never did.
+ * Source: tests/bench, one H200, PCIe 5 x16. */
+uint64_t es_crossover(enum es_direction dir, bool async, unsigned threads);
+
+#endif
