@@ -35,6 +35,14 @@ void es_options_parse(struct es_options *out, char *const *env, es_complain_fn *
 /* Calls line() for each line of the option table (EPOCHSHIM_HELP). */
 void es_options_help(void (*line)(void *ctx, const char *line), void *ctx);
 
+/* The same table for the README, in Markdown. */
+void es_options_markdown(void (*line)(void *ctx, const char *line), void *ctx);
+
+/* Expands %p (pid), %e (program), %h (host) and %% in a log file name. Returns the length that was
+ * needed, like snprintf. */
+size_t es_log_path(const char *pattern, long pid, const char *program, const char *host, char *buf,
+                   size_t size);
+
 /* Writes the settings that differ from their default as "NAME=value ..." (without EPOCHSHIM_),
  * empty when none does. Returns the length that was needed, like snprintf. */
 size_t es_options_changed(const struct es_options *o, char *buf, size_t size);

@@ -26,11 +26,23 @@ uint64_t es_crossover(enum es_direction dir, bool async, unsigned threads)
     return dir == ES_H2D ? 1 * MiB : 2 * MiB;
 }
 
-static enum es_reason why_native(const struct es_copy_facts *f, const struct es_options *o)
+enum es_reason es_place_early(enum es_direction dir, bool async, uint64_t bytes, unsigned threads,
+                              const struct es_options *o)
 {
     if (o->mode != ES_MODE_REWRITE)
         return ES_WHY_MODE;
-    if (f->unfit || f->bytes == 0)
+    if (bytes == 0 || bytes < (o->min_bytes ? o->min_bytes : es_crossover(dir, async, threads)))
+        return ES_WHY_SMALL;
+    return ES_WHY_NONE;
+}
+
+static enum es_reason why_native(const struct es_copy_facts *f, const struct es_options *o)
+{
+    enum es_reason early = es_place_early(f->dir, f->async, f->bytes, f->threads, o);
+
+    if (early != ES_WHY_NONE)
+        return early;
+    if (f->unfit)
         return ES_WHY_UNFIT;
     if (f->capturing)
         return ES_WHY_CAPTURE;
@@ -50,8 +62,6 @@ static enum es_reason why_native(const struct es_copy_facts *f, const struct es_
         return ES_WHY_UNKNOWN;
     if (f->sync_memops)
         return ES_WHY_SYNC_MEMOPS;
-    if (f->bytes < (o->min_bytes ? o->min_bytes : es_crossover(f->dir, f->async, f->threads)))
-        return ES_WHY_SMALL;
     if (f->rewritten >= o->limit)
         return ES_WHY_LIMIT;
     return ES_WHY_NONE;

@@ -37,6 +37,7 @@ struct es_copy_facts {
 #define ES_REASONS(X)                                                                              \
     X(NONE, "")                                                                                    \
     X(MODE, "EPOCHSHIM_MODE says so")                                                              \
+    X(SMALL, "native is as fast at this size")                                                     \
     X(UNFIT, "the driver did not tell enough about the call")                                      \
     X(CAPTURE, "a stream capture is open")                                                         \
     X(LAUNCH_BLOCKING, "CUDA_LAUNCH_BLOCKING is set")                                              \
@@ -47,7 +48,6 @@ struct es_copy_facts {
     X(FOREIGN, "memory that another process can reach")                                            \
     X(UNKNOWN, "not inside one device allocation")                                                 \
     X(SYNC_MEMOPS, "SYNC_MEMOPS is set")                                                           \
-    X(SMALL, "native is as fast at this size")                                                     \
     X(LIMIT, "EPOCHSHIM_LIMIT is reached")                                                         \
     X(NO_STAGING, "no staging memory was free")
 
@@ -64,6 +64,10 @@ struct es_place {
     enum es_where where;
     enum es_reason why; /* ES_WHY_NONE unless native */
 };
+
+/* The part of the answer that needs no look at the memory: most copies are small, and end here. */
+enum es_reason es_place_early(enum es_direction dir, bool async, uint64_t bytes, unsigned threads,
+                              const struct es_options *o);
 
 struct es_place es_place(const struct es_copy_facts *f, const struct es_options *o);
 
