@@ -1,0 +1,308 @@
+/* SPDX-License-Identifier: MIT */
+/* Collects the facts of a copy, asks policy/place.h, and stages it on the stream that the program
+ * named ("home"). Nothing here adds an order between streams, and nothing takes one away: the device
+ * sees the same copy at the same place of the same stream, from another source. */
+#include "shim/copy.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "shim/capture.h"
+#include "shim/ledger.h"
+#include "shim/memory.h"
+#include "shim/pipe.h"
+#include "shim/pool.h"
+#include "shim/verify.h"
+#include "shim/workers.h"
+
+static const struct es_port *port;
+static const struct es_options *options;
+static unsigned threads;
+static bool launch_blocking;
+
+void es_copy_configure(const struct es_port *p, const struct es_options *o, unsigned n)
+{
+    const char *blocking = getenv("CUDA_LAUNCH_BLOCKING");
+
+    port = p;
+    options = o;
+    threads = n;
+    launch_blocking = blocking && atoi(blocking) != 0;
+}
+
+static uint64_t now_ns(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+/* What the driver says of one address. */
+struct described {
+    unsigned type; /* CUmemorytype; 0: it does not know the address */
+    unsigned managed, sync_memops;
+    int device;
+    CUcontext context;
+    CUdeviceptr start;
+    size_t bytes;
+};
+
+static bool describe(CUdeviceptr p, struct described *d)
+{
+    CUpointer_attribute which[] = {
+        CU_POINTER_ATTRIBUTE_MEMORY_TYPE,    CU_POINTER_ATTRIBUTE_IS_MANAGED,
+        CU_POINTER_ATTRIBUTE_SYNC_MEMOPS,    CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL,
+        CU_POINTER_ATTRIBUTE_CONTEXT,        CU_POINTER_ATTRIBUTE_RANGE_START_ADDR,
+        CU_POINTER_ATTRIBUTE_RANGE_SIZE,
+    };
+    void *values[] = {&d->type,    &d->managed, &d->sync_memops, &d->device,
+                      &d->context, &d->start,   &d->bytes};
+
+    *d = (struct described){.device = -1};
+    return port->pointer_attributes(sizeof which / sizeof *which, which, values, p) == CUDA_SUCCESS;
+}
+
+static enum es_memory kind_of_host(const struct es_copy *c)
+{
+    struct described first, last;
+    uint64_t start = (uintptr_t)c->host;
+    enum es_memory noted;
+
+    if (start + c->bytes < start || !describe(start, &first) ||
+        !describe(start + c->bytes - 1, &last))
+        return ES_MEM_UNKNOWN;
+    if (first.managed || last.managed)
+        return ES_MEM_MANAGED;
+    if (first.type == CU_MEMORYTYPE_DEVICE || last.type == CU_MEMORYTYPE_DEVICE)
+        return ES_MEM_DEVICE;
+    if (first.type || last.type)
+        return ES_MEM_PINNED;
+    noted = es_memory_find(start, c->bytes); /* pinned somewhere in the middle? */
+    return noted == ES_MEM_UNKNOWN ? ES_MEM_PAGEABLE : noted;
+}
+
+/* device: the stream's. */
+static enum es_memory kind_of_device(const struct es_copy *c, CUcontext context, CUdevice device,
+                                     bool *sync_memops)
+{
+    struct described d;
+    enum es_memory noted;
+
+    if (!describe(c->device, &d) || d.type != CU_MEMORYTYPE_DEVICE)
+        return d.managed ? ES_MEM_MANAGED : ES_MEM_UNKNOWN;
+    *sync_memops |= d.sync_memops != 0;
+    if (d.managed)
+        return ES_MEM_MANAGED;
+    if (d.device != device || (d.context && d.context != context)) /* pools and VMM name no context */
+        return ES_MEM_PEER;
+    if (c->device < d.start || c->device - d.start > d.bytes ||
+        d.bytes - (c->device - d.start) < c->bytes)
+        return ES_MEM_UNKNOWN;
+    noted = es_memory_find(c->device, c->bytes);
+    return noted == ES_MEM_UNKNOWN ? ES_MEM_DEVICE : noted;
+}
+
+/* Whether every page of the host range is mapped: what a hole gives is the driver's to say. */
+static bool is_mapped(const struct es_copy *c)
+{
+    uintptr_t mask = (uintptr_t)sysconf(_SC_PAGESIZE) - 1;
+    uintptr_t lo = (uintptr_t)c->host & ~mask;
+
+    return msync((void *)lo, (uintptr_t)c->host + c->bytes - lo, MS_ASYNC) == 0 || errno != ENOMEM;
+}
+
+/* The context that owns the copy's stream. */
+static bool context_of(CUstream stream, CUcontext current, CUcontext *context)
+{
+    *context = current;
+    if (stream == CU_STREAM_LEGACY || stream == CU_STREAM_PER_THREAD)
+        return current != NULL;
+    return port->stream_context(stream, context) == CUDA_SUCCESS && *context;
+}
+
+/* pre: context is current. */
+static void gather(const struct es_copy *c, CUcontext context, struct es_copy_facts *f)
+{
+    CUstreamCaptureStatus capture = CU_STREAM_CAPTURE_STATUS_NONE;
+    CUdevice device;
+    unsigned flags;
+
+    f->capturing = es_capture_open() ||
+                   port->stream_is_capturing(c->stream, &capture) != CUDA_SUCCESS ||
+                   capture != CU_STREAM_CAPTURE_STATUS_NONE;
+    if (f->capturing)
+        return;
+    if (!es_memory_complete() || port->context_device(&device) != CUDA_SUCCESS ||
+        port->context_flags(&flags) != CUDA_SUCCESS) {
+        f->unfit = true;
+        return;
+    }
+    f->sync_memops = flags & CU_CTX_SYNC_MEMOPS;
+    f->host = kind_of_host(c);
+    f->device = kind_of_device(c, context, device, &f->sync_memops);
+    if (f->host == ES_MEM_PAGEABLE && !is_mapped(c))
+        f->host = ES_MEM_UNKNOWN;
+}
+
+/* Bytes to move at a time: a chunk, or less where the copy would not feed every thread twice. */
+static uint64_t piece_of(const struct es_copy *c)
+{
+    uint64_t fair = c->bytes / (2 * threads), least = 256 << 10;
+
+    fair = fair < least ? least : fair & ~(uint64_t)0xffff;
+    return fair < options->chunk ? fair : options->chunk;
+}
+
+/* Waits for what the stream holds now. Blocks the host; other threads' calls go on, which they would
+ * not in a synchronous copy (measured on an H200, see README). */
+static CUresult wait_home(const struct es_pipe_job *job)
+{
+    CUresult r = port->event_record(job->chunks[0]->event, job->stream);
+
+    if (r == CUDA_SUCCESS)
+        r = port->event_wait(job->chunks[0]->event);
+    for (unsigned i = 0; r == CUDA_SUCCESS && i < job->chunk_count; i++)
+        job->chunks[i]->pending = false; /* all were recorded on this stream, before */
+    return r;
+}
+
+static CUresult stage_h2d(struct es_copy *c, const struct es_pipe_job *job)
+{
+    CUresult r = CUDA_SUCCESS;
+    uint64_t moved = 0;
+
+    /* Where native waits it waits before it reads the source, which a host function or a copy still
+     * queued may be about to write. */
+    if (job->may_wait)
+        r = wait_home(job);
+    if (r == CUDA_SUCCESS)
+        r = es_pipe_h2d(job, &moved);
+    if (r == CUDA_SUCCESS && moved < c->bytes) {
+        es_ledger_add_rest(c->bytes - moved);
+        r = port->copy_h2d(c->device + moved, job->host + moved, c->bytes - moved, c->stream);
+    }
+    /* A synchronous copy is a barrier: its return says that all work before it is done. */
+    if (r == CUDA_SUCCESS && (!c->async || options->verify))
+        r = wait_home(job);
+    return r;
+}
+
+static CUresult stage_d2h(struct es_copy *c, const struct es_pipe_job *job)
+{
+    uint64_t moved;
+    CUresult r = es_pipe_d2h(job, &moved);
+
+    if (r == CUDA_SUCCESS && moved < c->bytes) {
+        es_ledger_add_rest(c->bytes - moved);
+        r = port->copy_d2h(job->host + moved, c->device + moved, c->bytes - moved, c->stream);
+    }
+    return r;
+}
+
+/* pre: context is current, the capture mode relaxed. False: nothing was done. */
+static bool stage_at_home(struct es_copy *c, CUcontext context)
+{
+    struct es_chunk *chunks[ES_PIPE_CHUNKS];
+    struct es_pipe_job job = {
+        .port = port,
+        .stream = c->stream,
+        .device = c->device,
+        .host = c->host,
+        .bytes = c->bytes,
+        .piece = piece_of(c),
+        .chunks = chunks,
+        .may_wait = !c->async || c->bytes >= ES_ASYNC_BLOCKS_FROM,
+    };
+    uint64_t pieces = (c->bytes + job.piece - 1) / job.piece, most = 2 * threads;
+    unsigned long long id = 0;
+    struct es_pool *pool;
+
+    if (port->context_id && port->context_id(context, &id) != CUDA_SUCCESS)
+        return false;
+    pool = es_pool_of(port, context, id, options->chunk, options->pool);
+    if (!pool)
+        return false;
+    most = most > ES_PIPE_CHUNKS ? ES_PIPE_CHUNKS : most;
+    job.chunk_count = es_pool_lease(pool, (unsigned)(pieces < most ? pieces : most), chunks);
+    if (job.chunk_count > 0) {
+        job.workers = threads > 1 && pieces > 1 && es_workers_start(threads - 1) > 0;
+        c->result = c->dir == ES_H2D ? stage_h2d(c, &job) : stage_d2h(c, &job);
+        if (c->result == CUDA_SUCCESS && options->verify)
+            es_verify(port, c);
+    }
+    es_pool_return(pool, chunks, job.chunk_count);
+    return job.chunk_count > 0;
+}
+
+void es_copy_begin(struct es_copy *c)
+{
+    c->begun_ns = options->log != ES_LOG_OFF ? now_ns() : 0;
+}
+
+static enum es_reason try_home(struct es_copy *c, CUcontext context)
+{
+    struct es_copy_facts f = {.dir = c->dir,
+                              .async = c->async,
+                              .bytes = c->bytes,
+                              .launch_blocking = launch_blocking,
+                              .rewritten = es_ledger_staged(),
+                              .threads = threads};
+    CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
+    enum es_reason why = ES_WHY_UNFIT;
+
+    /* What we ask and allocate may be forbidden by another thread's capture; the program did not
+     * ask for it, so its capture must not pay. */
+    if (port->capture_mode(&mode) != CUDA_SUCCESS)
+        return ES_WHY_UNFIT;
+    gather(c, context, &f);
+    why = es_place(&f, options).why;
+    if (why == ES_WHY_NONE && !stage_at_home(c, context))
+        why = ES_WHY_NO_STAGING;
+    port->capture_mode(&mode);
+    return why;
+}
+
+bool es_copy_staged(struct es_copy *c)
+{
+    CUcontext current = NULL, context = NULL;
+    int saved = errno;
+
+    c->why = es_place_early(c->dir, c->async, c->bytes, threads, options);
+    if (c->why != ES_WHY_NONE)
+        return false;
+    c->why = ES_WHY_UNFIT;
+    if (es_port_complete(port) && port->context_current(&current) == CUDA_SUCCESS &&
+        context_of(c->stream, current, &context) &&
+        (context == current || port->context_push(context) == CUDA_SUCCESS)) {
+        c->why = try_home(c, context);
+        if (context != current)
+            port->context_pop(&context);
+    }
+    errno = saved;
+    return c->why == ES_WHY_NONE;
+}
+
+CUresult es_copy_end(struct es_copy *c, CUresult result)
+{
+    if (options->log != ES_LOG_OFF)
+        es_ledger_add(c->dir, c->why, c->bytes, now_ns() - c->begun_ns, c->site);
+    else if (c->why == ES_WHY_NONE)
+        es_ledger_add(c->dir, c->why, c->bytes, 0, c->site);
+    return result;
+}
+
+bool es_copy_direction(CUdeviceptr dst, CUdeviceptr src, enum es_direction *dir)
+{
+    struct described to, from;
+
+    if (es_capture_open() || !port->pointer_attributes || !describe(dst, &to) ||
+        !describe(src, &from))
+        return false;
+    *dir = to.type == CU_MEMORYTYPE_DEVICE ? ES_H2D : ES_D2H;
+    return (to.type == CU_MEMORYTYPE_DEVICE && from.type == 0) ||
+           (from.type == CU_MEMORYTYPE_DEVICE && to.type == 0);
+}

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef ES_SHIM_COPY_H
+#define ES_SHIM_COPY_H
+/* One copy between a host range and a device range, from the program's call to its return:
+ *
+ *     es_copy_begin(&c);
+ *     r = es_copy_staged(&c) ? c.result : <the very call the program made>;
+ *     return es_copy_end(&c, r);
+ *
+ * es_copy_staged asks the policy and, if it says so, does the whole copy; its promise to the caller
+ * is native's (design, law 3 and "A blocking call is also a barrier"):
+ *   - a synchronous copy has waited for all work before it on its stream;
+ *   - an Async H2D copy has read its source, and waits for its stream only at sizes where native does;
+ *     where it waits, it reads the source after the wait, as native does;
+ *   - a D2H copy has stored its bytes.
+ * Any thread. errno, current context and capture mode are as before. */
+
+#include "policy/options.h"
+#include "policy/place.h"
+#include "shim/port.h"
+
+struct es_copy {
+    enum es_direction dir;
+    bool async;
+    CUdeviceptr device;
+    void *host; /* an H2D source is only read */
+    uint64_t bytes;
+    CUstream stream;  /* names its stream: never 0 */
+    const void *site; /* the call's return address */
+
+    CUresult result;    /* of a staged copy */
+    enum es_reason why; /* why it was not staged */
+    uint64_t begun_ns;
+};
+
+/* Before the first copy. port and options must live until exit. threads: that copy, the caller
+ * included. */
+void es_copy_configure(const struct es_port *port, const struct es_options *options,
+                       unsigned threads);
+
+void es_copy_begin(struct es_copy *c);
+bool es_copy_staged(struct es_copy *c);
+CUresult es_copy_end(struct es_copy *c, CUresult result);
+
+/* The direction of a copy by unified addresses; false if it is not between device memory and host
+ * memory that the driver does not know, or if a capture is open: then nothing is asked. */
+bool es_copy_direction(CUdeviceptr dst, CUdeviceptr src, enum es_direction *dir);
+
+/* Async H2D copies of this size or more natively wait for their stream (H200, driver 13.0: 1 MiB
+ * does not, 16 MiB does). So waiting there for a chunk of one's own stream is no new wait. */
+#define ES_ASYNC_BLOCKS_FROM ((uint64_t)16 << 20)
+
+#endif

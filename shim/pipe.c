@@ -1,0 +1,286 @@
+/* SPDX-License-Identifier: MIT */
+/* A copy is cut into pieces; piece i uses chunk i % chunk_count. A piece passes through these states,
+ * each step in ascending order but for the processor's part:
+ *
+ *   H2D: dispatched (a chunk is free) -> filled (by whoever took it) -> submitted -> reaped
+ *   D2H: submitted (a chunk is free) -> arrived -> dispatched -> drained
+ *
+ * The caller makes every driver call. When it has none to make it does a piece of the processor's
+ * part itself, taking it back from the workers' queue; only when there is none of these left it
+ * waits, for a worker in the middle of a piece (bounded) or for the device. */
+#include "shim/pipe.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "shim/workers.h"
+
+enum progress { UNTOUCHED, DISPATCHED, DONE, LEFT /* to the caller: it faults specially */ };
+
+struct pipe;
+struct slot {
+    struct es_task task; /* first: es_task is the worker's view of a slot */
+    struct pipe *pipe;
+    uint64_t index;          /* the piece */
+    enum progress progress; /* guarded by the pipe's lock */
+};
+
+struct pipe {
+    const struct es_pipe_job *job;
+    bool to_device;
+    uint64_t pieces;
+    pthread_mutex_t lock; /* guards every slot's progress */
+    pthread_cond_t step;
+    struct slot slots[ES_PIPE_CHUNKS];
+};
+
+static struct slot *slot_of(struct pipe *p, uint64_t index)
+{
+    return &p->slots[index % p->job->chunk_count];
+}
+
+static struct es_chunk *chunk_of(struct pipe *p, uint64_t index)
+{
+    return p->job->chunks[index % p->job->chunk_count];
+}
+
+static char *host_of(struct pipe *p, uint64_t index)
+{
+    return p->job->host + index * p->job->piece;
+}
+
+static uint64_t bytes_of(struct pipe *p, uint64_t index)
+{
+    uint64_t at = index * p->job->piece, left = p->job->bytes - at;
+
+    return left < p->job->piece ? left : p->job->piece;
+}
+
+static void open_pipe(struct pipe *p, const struct es_pipe_job *job, bool to_device)
+{
+    p->job = job;
+    p->to_device = to_device;
+    p->pieces = (job->bytes + job->piece - 1) / job->piece;
+    pthread_mutex_init(&p->lock, NULL);
+    pthread_cond_init(&p->step, NULL);
+    for (unsigned i = 0; i < job->chunk_count; i++)
+        p->slots[i] = (struct slot){.pipe = p};
+}
+
+static void close_pipe(struct pipe *p)
+{
+    pthread_cond_destroy(&p->step);
+    pthread_mutex_destroy(&p->lock);
+}
+
+static void move_piece(struct pipe *p, uint64_t index)
+{
+    void *staged = chunk_of(p, index)->memory;
+
+    if (p->to_device)
+        memcpy(staged, host_of(p, index), bytes_of(p, index));
+    else
+        memcpy(host_of(p, index), staged, bytes_of(p, index));
+}
+
+static void run_on_worker(struct es_task *task)
+{
+    struct slot *s = (struct slot *)task;
+    struct pipe *p = s->pipe;
+    enum progress end = LEFT;
+
+    if (es_workers_fault_in(host_of(p, s->index), bytes_of(p, s->index), !p->to_device)) {
+        move_piece(p, s->index);
+        end = DONE;
+    }
+    pthread_mutex_lock(&p->lock);
+    s->progress = end;
+    pthread_cond_signal(&p->step);
+    pthread_mutex_unlock(&p->lock); /* the pipe may be gone from here on */
+}
+
+static void dispatch(struct pipe *p, uint64_t index)
+{
+    struct slot *s = slot_of(p, index);
+
+    s->index = index;
+    s->progress = DISPATCHED;
+    s->task.run = run_on_worker;
+    if (p->job->workers && p->pieces > 1)
+        es_workers_queue(&s->task);
+}
+
+static enum progress progress_of(struct pipe *p, uint64_t index)
+{
+    enum progress now;
+
+    pthread_mutex_lock(&p->lock);
+    now = slot_of(p, index)->progress;
+    pthread_mutex_unlock(&p->lock);
+    return now;
+}
+
+/* Whether the program's memory is mapped there; a hole is the driver's to answer for. */
+static bool is_mapped(struct pipe *p, uint64_t index)
+{
+    uintptr_t at = (uintptr_t)host_of(p, index) & ~(uintptr_t)4095;
+    int saved = errno;
+    bool mapped = msync((void *)at, (uintptr_t)host_of(p, index) + bytes_of(p, index) - at,
+                        MS_ASYNC) == 0 || errno != ENOMEM;
+
+    errno = saved;
+    return mapped;
+}
+
+/* Does a dispatched piece on this thread, if no worker has it. */
+static bool help(struct pipe *p, uint64_t index)
+{
+    struct slot *s = slot_of(p, index);
+    enum progress now = progress_of(p, index);
+
+    if (now != LEFT && (now != DISPATCHED || ((p->job->workers && p->pieces > 1) &&
+                                              !es_workers_take(&s->task))))
+        return false;
+    if (now == LEFT && !is_mapped(p, index))
+        return false;
+    move_piece(p, index);
+    pthread_mutex_lock(&p->lock);
+    s->progress = DONE;
+    pthread_mutex_unlock(&p->lock);
+    return true;
+}
+
+static bool help_any(struct pipe *p, uint64_t from, uint64_t to)
+{
+    for (; from < to; from++)
+        if (help(p, from))
+            return true;
+    return false;
+}
+
+/* Until the piece is DONE or LEFT. pre: a worker has it, or it is. */
+static enum progress await_worker(struct pipe *p, uint64_t index)
+{
+    struct slot *s = slot_of(p, index);
+    enum progress end;
+
+    pthread_mutex_lock(&p->lock);
+    while (s->progress == DISPATCHED)
+        pthread_cond_wait(&p->step, &p->lock);
+    end = s->progress;
+    pthread_mutex_unlock(&p->lock);
+    return end;
+}
+
+/* Takes back or waits out every piece of [from, to): afterwards no worker knows this pipe. */
+static void recall(struct pipe *p, uint64_t from, uint64_t to)
+{
+    for (; from < to; from++)
+        if (p->job->workers && p->pieces > 1 && !es_workers_take(&slot_of(p, from)->task))
+            await_worker(p, from);
+}
+
+static CUresult submit(struct pipe *p, uint64_t index)
+{
+    const struct es_pipe_job *job = p->job;
+    struct es_chunk *chunk = chunk_of(p, index);
+    CUdeviceptr device = job->device + index * job->piece;
+    CUresult r;
+
+    if (p->to_device)
+        r = job->port->copy_h2d(device, chunk->memory, bytes_of(p, index), job->stream);
+    else
+        r = job->port->copy_d2h(chunk->memory, device, bytes_of(p, index), job->stream);
+    if (r == CUDA_SUCCESS)
+        r = job->port->event_record(chunk->event, job->stream);
+    if (r == CUDA_SUCCESS)
+        chunk->pending = true;
+    return r;
+}
+
+/* True when the chunk's copy is over, or failed: *r then says so. */
+static bool is_over(struct pipe *p, uint64_t index, CUresult *r)
+{
+    struct es_chunk *chunk = chunk_of(p, index);
+    CUresult now = p->job->port->event_query(chunk->event);
+
+    if (now == CUDA_ERROR_NOT_READY)
+        return false;
+    chunk->pending = now != CUDA_SUCCESS;
+    *r = now;
+    return true;
+}
+
+static CUresult await_device(struct pipe *p, uint64_t index)
+{
+    struct es_chunk *chunk = chunk_of(p, index);
+    CUresult r = p->job->port->event_wait(chunk->event);
+
+    chunk->pending = r != CUDA_SUCCESS;
+    return r;
+}
+
+CUresult es_pipe_h2d(const struct es_pipe_job *job, uint64_t *moved)
+{
+    uint64_t dispatched = 0, submitted = 0, reaped = 0;
+    CUresult r = CUDA_SUCCESS;
+    struct pipe p;
+
+    open_pipe(&p, job, true);
+    if (!job->may_wait && p.pieces > job->chunk_count)
+        p.pieces = job->chunk_count;
+    while (r == CUDA_SUCCESS && submitted < p.pieces) {
+        while (dispatched < p.pieces && dispatched < reaped + job->chunk_count)
+            dispatch(&p, dispatched++);
+        if (submitted < dispatched && progress_of(&p, submitted) == DONE) {
+            r = submit(&p, submitted++);
+            if (r == CUDA_SUCCESS && reaped + 1 < submitted && dispatched < p.pieces &&
+                is_over(&p, reaped, &r))
+                reaped++;
+        } else if (help_any(&p, submitted, dispatched)) {
+            continue;
+        } else if (submitted < dispatched) {
+            if (await_worker(&p, submitted) == LEFT && !is_mapped(&p, submitted))
+                break;
+        } else {
+            r = await_device(&p, reaped++);
+        }
+    }
+    recall(&p, submitted, dispatched);
+    close_pipe(&p);
+    *moved = submitted * job->piece < job->bytes ? submitted * job->piece : job->bytes;
+    return r;
+}
+
+CUresult es_pipe_d2h(const struct es_pipe_job *job, uint64_t *moved)
+{
+    uint64_t submitted = 0, arrived = 0, drained = 0;
+    CUresult r = CUDA_SUCCESS;
+    struct pipe p;
+
+    open_pipe(&p, job, false);
+    while (r == CUDA_SUCCESS && drained < p.pieces) {
+        if (submitted < p.pieces && submitted < drained + job->chunk_count) {
+            r = submit(&p, submitted++);
+        } else if (drained < arrived && progress_of(&p, drained) == DONE) {
+            drained++;
+        } else if (arrived < submitted && is_over(&p, arrived, &r)) {
+            if (r == CUDA_SUCCESS)
+                dispatch(&p, arrived++);
+        } else if (help_any(&p, drained, arrived)) {
+            continue;
+        } else if (arrived < submitted) {
+            r = await_device(&p, arrived);
+            if (r == CUDA_SUCCESS)
+                dispatch(&p, arrived++);
+        } else if (await_worker(&p, drained) == LEFT && !is_mapped(&p, drained)) {
+            break;
+        }
+    }
+    recall(&p, drained, arrived);
+    close_pipe(&p);
+    *moved = drained * job->piece < job->bytes ? drained * job->piece : job->bytes;
+    return r;
+}

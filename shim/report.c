@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: MIT */
+#include "shim/report.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "shim/count.h"
+
+struct text {
+    char *at;
+    size_t left, length;
+};
+
+__attribute__((format(printf, 2, 3))) static void put(struct text *t, const char *format, ...)
+{
+    va_list args;
+    int n;
+
+    va_start(args, format);
+    n = vsnprintf(t->at, t->left, format, args);
+    va_end(args);
+    if (n < 0)
+        return;
+    if ((size_t)n >= t->left)
+        n = t->left ? (int)t->left - 1 : 0;
+    t->at += n;
+    t->left -= (size_t)n;
+    t->length += (size_t)n;
+}
+
+/* 1536 -> "1.50 KiB". */
+static const char *size_text(uint64_t bytes, char text[16])
+{
+    static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB"};
+    double n = (double)bytes;
+    unsigned u = 0;
+
+    while (n >= 1000 && u < 5) {
+        n /= 1024;
+        u++;
+    }
+    snprintf(text, 16, u == 0 ? "%.0f %s" : n < 10 ? "%.2f %s" : n < 100 ? "%.1f %s" : "%.0f %s", n,
+             units[u]);
+    return text;
+}
+
+static const char *time_text(uint64_t ns, char text[16])
+{
+    if (ns < 1000000)
+        snprintf(text, 16, "%.1f us", (double)ns / 1e3);
+    else if (ns < 1000000000)
+        snprintf(text, 16, "%.1f ms", (double)ns / 1e6);
+    else
+        snprintf(text, 16, "%.2f s", (double)ns / 1e9);
+    return text;
+}
+
+static const char *rate_text(const struct es_tally *n, char text[16])
+{
+    if (n->blocked_ns == 0)
+        return "-";
+    snprintf(text, 16, "%.2f", (double)n->bytes / (double)n->blocked_ns);
+    return text;
+}
+
+static const char *const direction[ES_DIRECTIONS] = {"H2D", "D2H"};
+
+static void put_outcomes(struct text *t, const struct es_ledger *l)
+{
+    char size[16], time[16], rate[16];
+
+    put(t, "%-10s %9s %10s %11s %7s  %s\n", "", "copies", "bytes", "blocked", "GB/s", "");
+    for (enum es_direction d = 0; d < ES_DIRECTIONS; d++) {
+        for (enum es_reason w = 0; w < ES_REASON_COUNT; w++) {
+            const struct es_tally *n = &l->by_outcome[d][w];
+
+            if (n->copies)
+                put(t, "%s %-6s %9" PRIu64 " %10s %11s %7s  %s\n", direction[d],
+                    w == ES_WHY_NONE ? "staged" : "native", n->copies, size_text(n->bytes, size),
+                    time_text(n->blocked_ns, time), rate_text(n, rate), es_reason_text(w));
+        }
+    }
+}
+
+static void put_sites(struct text *t, const struct es_report *r)
+{
+    const struct es_ledger *l = r->ledger;
+    unsigned most = r->detail == ES_LOG_FULL ? l->site_count : 5;
+    char size[16], time[16], place[256];
+
+    put(t, "busiest call sites:\n");
+    for (unsigned i = 0; i < l->site_count && i < most; i++) {
+        const struct es_site *s = &l->sites[i];
+
+        r->place(s->address, place, sizeof place);
+        put(t, "  %9s %s %6" PRIu64 " x %8s  %s\n", time_text(s->tally.blocked_ns, time),
+            direction[s->dir], s->tally.copies,
+            size_text(s->tally.copies ? s->tally.bytes / s->tally.copies : 0, size), place);
+    }
+    if (l->site_count > most)
+        put(t, "  and %u more (EPOCHSHIM_LOG=full shows all)\n", l->site_count - most);
+    if (l->sites_dropped)
+        put(t, "  %" PRIu64 " copies came from call sites beyond the table\n", l->sites_dropped);
+}
+
+static void put_seen(struct text *t)
+{
+    static const char *const names[] = {
+#define X(id, text) [ES_SEEN_##id] = text,
+        ES_SEEN_GROUPS(X)
+#undef X
+    };
+    size_t column = 80;
+
+    put(t, "also seen:");
+    for (enum es_seen g = 0; g < ES_SEEN_COUNT; g++) {
+        uint64_t n = es_count_total(g);
+        char item[64];
+        int length;
+
+        if (g == ES_SEEN_COPY || g == ES_SEEN_START || g == ES_SEEN_RESOLVE || n == 0)
+            continue;
+        length = snprintf(item, sizeof item, " %" PRIu64 " %s;", n, names[g]);
+        if (column + (size_t)length > 78) {
+            put(t, "\n ");
+            column = 1;
+        }
+        put(t, "%s", item);
+        column += (size_t)length;
+    }
+    put(t, "\n");
+}
+
+static void put_staging(struct text *t, const struct es_report *r)
+{
+    char a[16], b[16];
+
+    if (r->pool.peak)
+        put(t, "staging: %s pinned, copied by up to %u thread%s\n", size_text(r->pool.peak, a),
+            r->threads, r->threads == 1 ? "" : "s");
+    if (r->pool.refused_at)
+        put(t, "staging: the driver refused to pin more, at %s\n",
+            size_text(r->pool.refused_at, a));
+    if (r->ledger->rest_bytes)
+        put(t, "staging: %s went natively behind a staged part: no chunk was free\n",
+            size_text(r->ledger->rest_bytes, b));
+    if (r->ledger->verified || r->ledger->differed)
+        put(t, "verify: %" PRIu64 " staged copies the same, %" PRIu64 " DIFFERENT\n",
+            r->ledger->verified, r->ledger->differed);
+}
+
+size_t es_report_print(const struct es_report *r, char *text, size_t size)
+{
+    struct text t = {text, size, 0};
+    uint64_t seen = 0, staged = 0;
+
+    if (size)
+        text[0] = '\0';
+    for (enum es_direction d = 0; d < ES_DIRECTIONS; d++) {
+        staged += r->ledger->by_outcome[d][ES_WHY_NONE].copies;
+        for (enum es_reason w = 0; w < ES_REASON_COUNT; w++)
+            seen += r->ledger->by_outcome[d][w].copies;
+    }
+    put(&t, "--- epochshim %s, pid %ld%s%s, %.48s\n", ES_VERSION, r->pid, r->rank ? ", rank " : "",
+        r->rank ? r->rank : "", r->program);
+    put(&t, "copies: seen %" PRIu64 ", staged %" PRIu64 ", native %" PRIu64 "\n", seen, staged,
+        seen - staged);
+    if (seen) {
+        put_outcomes(&t, r->ledger);
+        if (!staged)
+            put(&t, "Nothing was staged; the reasons stand in the table.\n");
+        put_sites(&t, r);
+    } else {
+        put(&t, "Nothing was staged: no copy between one host and one device range was made.\n");
+    }
+    put_staging(&t, r);
+    put_seen(&t);
+    if (r->settings[0])
+        put(&t, "settings: %s\n", r->settings);
+    put(&t, "---\n");
+    return t.length;
+}
