@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: MIT */
+/* The dlsym hook, behind its assembler entry (dlsym-*.S). It has no lock, allocates nothing, and the
+ * last dl* function to run is always the one that the program asked for, so dlerror answers as
+ * without us. */
+#include <dlfcn.h>
+#include <gnu/libc-version.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "intercept/driver.h"
+#include "intercept/elf.h"
+
+typedef void *dlsym_fn(void *handle, const char *name);
+
+/* Shared with the assembler entry alone. */
+extern dlsym_fn *es_dlsym_next;
+void es_dlsym_find_next(void);
+bool es_dlsym_is_hook(const char *name);
+void *es_dlsym(void *handle, const char *name);
+
+dlsym_fn *es_dlsym_next;
+
+static void *nothing_found(void *handle, const char *name)
+{
+    (void)handle, (void)name;
+    return NULL;
+}
+
+static dlsym_fn *unversioned(const char *soname)
+{
+    struct es_object libc;
+
+    return es_elf_by_soname(soname, &libc) ? (dlsym_fn *)es_elf_symbol(&libc, "dlsym") : NULL;
+}
+
+/* The dlsym behind ours: the C library's, or another preloaded hook's (unversioned, so it matches
+ * any version). dlvsym is not hooked for this. A version is asked for only where it exists: a
+ * failing dlvsym allocates. */
+void es_dlsym_find_next(void)
+{
+#if defined(__x86_64__)
+    const char *oldest = "GLIBC_2.2.5";
+#elif defined(__aarch64__)
+    const char *oldest = "GLIBC_2.17";
+#else
+#error "no dlsym entry for this processor: add one beside dlsym-x86_64.S"
+#endif
+    const char *libc = gnu_get_libc_version();
+    bool merged = atoi(libc) > 2 || (strncmp(libc, "2.", 2) == 0 && atoi(libc + 2) >= 34);
+    dlsym_fn *next = (dlsym_fn *)dlvsym(RTLD_NEXT, "dlsym", merged ? "GLIBC_2.34" : oldest);
+
+    if (!next)
+        next = unversioned("libdl.so.2");
+    if (!next)
+        next = unversioned("libc.so.6");
+    if (!next)
+        next = unversioned("libc.so");
+    es_dlsym_next = next ? next : nothing_found;
+}
+
+bool es_dlsym_is_hook(const char *name)
+{
+    return es_driver_is_hook(name);
+}
+
+/* A look-up of "cu..." with a real handle, or of a hook's name with RTLD_DEFAULT. */
+void *es_dlsym(void *handle, const char *name)
+{
+    void *found = es_dlsym_next(handle, name);
+
+    if (!found)
+        return NULL;
+    if (es_driver_is_ours(found)) {
+        /* A search of the global scope met our export. Natively it finds libcuda's, or nothing. */
+        return es_driver_learn() ? found : es_dlsym_next(RTLD_NEXT, name);
+    }
+    es_driver_learn_from(found);
+    return es_driver_substitute(found);
+}

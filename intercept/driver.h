@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef ES_INTERCEPT_DRIVER_H
+#define ES_INTERCEPT_DRIVER_H
+/* The table between libcuda's functions and our hooks, by address.
+ *
+ * It is filled once, when libcuda is first met (a look-up that lands in it, or a direct call), from
+ * the symbol table of the mapped libcuda.so.1. No lock, no allocation, no dl* call: two threads that
+ * fill it at once store the same values. */
+
+#include <stdbool.h>
+
+#include "intercept/hooks.h"
+
+/* Fills the table if libcuda.so.1 is mapped. Idempotent. False: it is not mapped. */
+bool es_driver_learn(void);
+
+/* A function of libcuda.so.1 by its exported name; NULL if it is not mapped, or lacks it. */
+void *es_driver_symbol(const char *name);
+
+/* The same as es_driver_learn, but only if this address lies in a libcuda.so.1. */
+void es_driver_learn_from(const void *address);
+
+/* The hook to hand out in place of a real address; the address itself if there is none. */
+void *es_driver_substitute(void *address);
+
+/* Whether the address lies in this library. */
+bool es_driver_is_ours(const void *address);
+
+/* The hook that is exported under this name; false for any other name. */
+bool es_driver_is_hook(const char *name);
+
+
+#endif

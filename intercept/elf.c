@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: MIT */
+/* Symbol look-up by hand, as the System V ABI (chapter 5, "Hash Table") and the GNU hash extension
+ * describe it. The loader has relocated the addresses in the dynamic section of everything but the
+ * vDSO; an address below the base is taken as relative. */
+#include "intercept/elf.h"
+
+#include <string.h>
+
+struct search {
+    const char *soname;
+    uintptr_t address;
+    struct es_object *out;
+};
+
+static const void *dynamic_pointer(ElfW(Addr) base, ElfW(Addr) value)
+{
+    return (const void *)(value < base ? base + value : value);
+}
+
+static bool describe(const struct dl_phdr_info *info, struct es_object *o)
+{
+    const ElfW(Dyn) *d = NULL;
+    ElfW(Word) soname = 0;
+
+    memset(o, 0, sizeof *o);
+    o->base = info->dlpi_addr;
+    o->lo = UINTPTR_MAX;
+    for (int i = 0; i < info->dlpi_phnum; i++) {
+        const ElfW(Phdr) *p = &info->dlpi_phdr[i];
+        uintptr_t start = info->dlpi_addr + p->p_vaddr;
+
+        if (p->p_type == PT_DYNAMIC)
+            d = (const ElfW(Dyn) *)start;
+        if (p->p_type != PT_LOAD)
+            continue;
+        if (start < o->lo)
+            o->lo = start;
+        if (start + p->p_memsz > o->hi)
+            o->hi = start + p->p_memsz;
+    }
+    if (!d)
+        return false;
+    for (; d->d_tag != DT_NULL; d++) {
+        const void *p = dynamic_pointer(o->base, d->d_un.d_ptr);
+
+        switch (d->d_tag) {
+        case DT_SYMTAB:
+            o->symbols = p;
+            break;
+        case DT_STRTAB:
+            o->strings = p;
+            break;
+        case DT_GNU_HASH:
+            o->gnu_hash = p;
+            break;
+        case DT_HASH:
+            o->sysv_hash = p;
+            break;
+        case DT_SONAME:
+            soname = (ElfW(Word))d->d_un.d_val;
+            break;
+        }
+    }
+    if (!o->symbols || !o->strings)
+        return false;
+    o->soname = soname ? o->strings + soname : "";
+    return true;
+}
+
+static int visit(struct dl_phdr_info *info, size_t size, void *arg)
+{
+    struct search *s = arg;
+    struct es_object o;
+
+    (void)size;
+    if (!describe(info, &o))
+        return 0;
+    if (s->soname ? strcmp(o.soname, s->soname) != 0 : s->address < o.lo || s->address >= o.hi)
+        return 0;
+    *s->out = o;
+    return 1;
+}
+
+bool es_elf_by_soname(const char *soname, struct es_object *out)
+{
+    struct search s = {.soname = soname, .out = out};
+
+    return dl_iterate_phdr(visit, &s) == 1;
+}
+
+bool es_elf_by_address(const void *address, struct es_object *out)
+{
+    struct search s = {.address = (uintptr_t)address, .out = out};
+
+    return dl_iterate_phdr(visit, &s) == 1;
+}
+
+static bool is_match(const struct es_object *o, uint32_t index, const char *name)
+{
+    const ElfW(Sym) *s = &o->symbols[index];
+
+    return s->st_shndx != SHN_UNDEF && s->st_value != 0 && ELF64_ST_TYPE(s->st_info) == STT_FUNC &&
+           strcmp(o->strings + s->st_name, name) == 0;
+}
+
+static uint32_t find_gnu(const struct es_object *o, const char *name)
+{
+    const uint32_t *table = o->gnu_hash;
+    uint32_t buckets = table[0], first = table[1], bloom_words = table[2];
+    const uint32_t *bucket = table + 4 + bloom_words * (sizeof(ElfW(Addr)) / sizeof(uint32_t));
+    const uint32_t *chain = bucket + buckets;
+    uint32_t hash = 5381;
+
+    for (const unsigned char *c = (const unsigned char *)name; *c; c++)
+        hash = hash * 33 + *c;
+    if (buckets == 0)
+        return 0;
+    for (uint32_t i = bucket[hash % buckets]; i >= first && i != 0; i++) {
+        uint32_t h = chain[i - first];
+
+        if ((h | 1) == (hash | 1) && is_match(o, i, name))
+            return i;
+        if (h & 1)
+            break;
+    }
+    return 0;
+}
+
+static uint32_t find_sysv(const struct es_object *o, const char *name)
+{
+    const ElfW(Word) *bucket = o->sysv_hash + 2, *chain = bucket + o->sysv_hash[0];
+    uint32_t hash = 0;
+
+    for (const unsigned char *c = (const unsigned char *)name; *c; c++) {
+        hash = (hash << 4) + *c;
+        hash = (hash ^ (hash >> 24 & 0xf0)) & 0x0fffffff;
+    }
+    if (o->sysv_hash[0] == 0)
+        return 0;
+    for (uint32_t i = bucket[hash % o->sysv_hash[0]]; i != STN_UNDEF; i = chain[i])
+        if (is_match(o, i, name))
+            return i;
+    return 0;
+}
+
+void *es_elf_symbol(const struct es_object *o, const char *name)
+{
+    uint32_t i = o->gnu_hash ? find_gnu(o, name) : o->sysv_hash ? find_sysv(o, name) : 0;
+
+    return i ? (void *)(o->base + o->symbols[i].st_value) : NULL;
+}

@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: MIT */
+/* The copies that may be rewritten. Twelve symbols, one shape: describe the call, offer it to
+ * shim/copy.h, and make the very call of the program if it declines. */
+#include <stdint.h>
+
+#include "intercept/hooks.h"
+#include "shim/copy.h"
+
+#define CALL_SITE __builtin_extract_return_addr(__builtin_return_address(0))
+
+static struct es_copy h2d(CUdeviceptr dst, const void *src, size_t bytes)
+{
+    return (struct es_copy){
+        .dir = ES_H2D, .device = dst, .host = (void *)(uintptr_t)src, .bytes = bytes};
+}
+
+static struct es_copy d2h(void *dst, CUdeviceptr src, size_t bytes)
+{
+    return (struct es_copy){.dir = ES_D2H, .device = src, .host = dst, .bytes = bytes};
+}
+
+static struct es_copy sync_on(struct es_copy c, CUstream stream, const void *site)
+{
+    c.stream = stream;
+    c.site = site;
+    es_note(ES_SEEN_COPY);
+    es_copy_begin(&c);
+    return c;
+}
+
+static struct es_copy async_on(struct es_copy c, CUstream stream, const void *site)
+{
+    c.async = true;
+    return sync_on(c, stream, site);
+}
+
+/* A copy by unified addresses. False: it is none of ours, and only counted. */
+static bool unified(CUdeviceptr dst, CUdeviceptr src, size_t bytes, struct es_copy *c)
+{
+    enum es_direction dir;
+
+    if (!es_count_begun())
+        es_root_begin();
+    if (!es_copy_direction(dst, src, &dir)) {
+        es_note(ES_SEEN_COPY_OTHER);
+        return false;
+    }
+    *c = dir == ES_H2D ? h2d(dst, (const void *)(uintptr_t)src, bytes)
+                       : d2h((void *)(uintptr_t)dst, src, bytes);
+    return true;
+}
+
+ES_EXPORT CUresult CUDAAPI cuMemcpyHtoD_v2(CUdeviceptr dst, const void *src, size_t bytes)
+{
+    struct es_copy c = sync_on(h2d(dst, src, bytes), CU_STREAM_LEGACY, CALL_SITE);
+
+    return es_copy_end(&c, es_copy_staged(&c) ? c.result
+                                              : ES_REAL(cuMemcpyHtoD_v2)(dst, src, bytes));
+}
+
+ES_EXPORT CUresult CUDAAPI cuMemcpyHtoD_v2_ptds(CUdeviceptr dst, const void *src, size_t bytes)
+{
+    struct es_copy c = sync_on(h2d(dst, src, bytes), CU_STREAM_PER_THREAD, CALL_SITE);
+
+    return es_copy_end(&c, es_copy_staged(&c) ? c.result
+                                              : ES_REAL(cuMemcpyHtoD_v2_ptds)(dst, src, bytes));
+}
+
+ES_EXPORT CUresult CUDAAPI cuMemcpyHtoDAsync_v2(CUdeviceptr dst, const void *src, size_t bytes,
+                                                CUstream s)
+{
+    struct es_copy c = async_on(h2d(dst, src, bytes), ES_LEGACY(s), CALL_SITE);
+
+    return es_copy_end(&c, es_copy_staged(&c) ? c.result
+                                              : ES_REAL(cuMemcpyHtoDAsync_v2)(dst, src, bytes, s));
+}
+
+ES_EXPORT CUresult CUDAAPI cuMemcpyHtoDAsync_v2_ptsz(CUdeviceptr dst, const void *src, size_t bytes,
+                                                     CUstream s)
+{
+    struct es_copy c = async_on(h2d(dst, src, bytes), ES_PER_THREAD(s), CALL_SITE);
+
+    return es_copy_end(
+        &c, es_copy_staged(&c) ? c.result : ES_REAL(cuMemcpyHtoDAsync_v2_ptsz)(dst, src, bytes, s));
+}
+
+ES_EXPORT CUresult CUDAAPI cuMemcpyDtoH_v2(void *dst, CUdeviceptr src, size_t bytes)
+{
+    struct es_copy c = sync_on(d2h(dst, src, bytes), CU_STREAM_LEGACY, CALL_SITE);
+
+    return es_copy_end(&c, es_copy_staged(&c) ? c.result
+                                              : ES_REAL(cuMemcpyDtoH_v2)(dst, src, bytes));
+}
+
+ES_EXPORT CUresult CUDAAPI cuMemcpyDtoH_v2_ptds(void *dst, CUdeviceptr src, size_t bytes)
+{
+    struct es_copy c = sync_on(d2h(dst, src, bytes), CU_STREAM_PER_THREAD, CALL_SITE);
+
+    return es_copy_end(&c, es_copy_staged(&c) ? c.result
+                                              : ES_REAL(cuMemcpyDtoH_v2_ptds)(dst, src, bytes));
+}
+
+ES_EXPORT CUresult CUDAAPI cuMemcpyDtoHAsync_v2(void *dst, CUdeviceptr src, size_t bytes, CUstream s)
+{
+    struct es_copy c = async_on(d2h(dst, src, bytes), ES_LEGACY(s), CALL_SITE);
+
+    return es_copy_end(&c, es_copy_staged(&c) ? c.result
+                                              : ES_REAL(cuMemcpyDtoHAsync_v2)(dst, src, bytes, s));
+}
+
+ES_EXPORT CUresult CUDAAPI cuMemcpyDtoHAsync_v2_ptsz(void *dst, CUdeviceptr src, size_t bytes,
+                                                     CUstream s)
+{
+    struct es_copy c = async_on(d2h(dst, src, bytes), ES_PER_THREAD(s), CALL_SITE);
+
+    return es_copy_end(
+        &c, es_copy_staged(&c) ? c.result : ES_REAL(cuMemcpyDtoHAsync_v2_ptsz)(dst, src, bytes, s));
+}
+
+ES_EXPORT CUresult CUDAAPI cuMemcpy(CUdeviceptr dst, CUdeviceptr src, size_t bytes)
+{
+    struct es_copy c;
+
+    if (!unified(dst, src, bytes, &c))
+        return ES_REAL(cuMemcpy)(dst, src, bytes);
+    c = sync_on(c, CU_STREAM_LEGACY, CALL_SITE);
+    return es_copy_end(&c, es_copy_staged(&c) ? c.result : ES_REAL(cuMemcpy)(dst, src, bytes));
+}
+
+ES_EXPORT CUresult CUDAAPI cuMemcpy_ptds(CUdeviceptr dst, CUdeviceptr src, size_t bytes)
+{
+    struct es_copy c;
+
+    if (!unified(dst, src, bytes, &c))
+        return ES_REAL(cuMemcpy_ptds)(dst, src, bytes);
+    c = sync_on(c, CU_STREAM_PER_THREAD, CALL_SITE);
+    return es_copy_end(&c, es_copy_staged(&c) ? c.result : ES_REAL(cuMemcpy_ptds)(dst, src, bytes));
+}
+
+ES_EXPORT CUresult CUDAAPI cuMemcpyAsync(CUdeviceptr dst, CUdeviceptr src, size_t bytes, CUstream s)
+{
+    struct es_copy c;
+
+    if (!unified(dst, src, bytes, &c))
+        return ES_REAL(cuMemcpyAsync)(dst, src, bytes, s);
+    c = async_on(c, ES_LEGACY(s), CALL_SITE);
+    return es_copy_end(&c,
+                       es_copy_staged(&c) ? c.result : ES_REAL(cuMemcpyAsync)(dst, src, bytes, s));
+}
+
+ES_EXPORT CUresult CUDAAPI cuMemcpyAsync_ptsz(CUdeviceptr dst, CUdeviceptr src, size_t bytes,
+                                              CUstream s)
+{
+    struct es_copy c;
+
+    if (!unified(dst, src, bytes, &c))
+        return ES_REAL(cuMemcpyAsync_ptsz)(dst, src, bytes, s);
+    c = async_on(c, ES_PER_THREAD(s), CALL_SITE);
+    return es_copy_end(
+        &c, es_copy_staged(&c) ? c.result : ES_REAL(cuMemcpyAsync_ptsz)(dst, src, bytes, s));
+}

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: MIT */
+/* cuGetProcAddress: the real one answers first, with the same arguments; then its answer is looked
+ * up by address. Not counted as use: a program may ask for everything and call nothing. */
+#include "intercept/driver.h"
+
+ES_EXPORT CUresult CUDAAPI cuGetProcAddress(const char *symbol, void **function, int version,
+                                            cuuint64_t flags)
+{
+    CUresult r = ES_REAL(cuGetProcAddress)(symbol, function, version, flags);
+
+    if (r == CUDA_SUCCESS && function)
+        *function = es_driver_substitute(*function);
+    return r;
+}
+
+ES_EXPORT CUresult CUDAAPI cuGetProcAddress_v2(const char *symbol, void **function, int version,
+                                               cuuint64_t flags,
+                                               CUdriverProcAddressQueryResult *status)
+{
+    CUresult r = ES_REAL(cuGetProcAddress_v2)(symbol, function, version, flags, status);
+
+    if (r == CUDA_SUCCESS && function)
+        *function = es_driver_substitute(*function);
+    return r;
+}
