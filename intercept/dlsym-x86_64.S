@@ -58,6 +58,7 @@ dlsym:
 	.cfi_adjust_cfa_offset -8
 	popq	%rdi
 	.cfi_adjust_cfa_offset -8
+	movq	es_dlsym_next(%rip), %rax
 	jmp	.Lfound
 	.cfi_endproc
 	.size	dlsym, .-dlsym

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The dlsym hook, behind its assembler entry (dlsym-*.S). It has no lock, allocates nothing, and the
- * last dl* function to run is always the one that the program asked for, so dlerror answers as
- * without us. */
+/* The dlsym hook, behind its assembler entry (dlsym-*.S). It has no lock, allocates nothing, and
+ * leaves the thread's dlerror as the call that the program made left it. */
 #include <dlfcn.h>
 #include <gnu/libc-version.h>
 #include <stdbool.h>
@@ -75,6 +74,8 @@ void *es_dlsym(void *handle, const char *name)
         /* A search of the global scope met our export. Natively it finds libcuda's, or nothing. */
         return es_driver_learn() ? found : es_dlsym_next(RTLD_NEXT, name);
     }
-    es_driver_learn_from(found);
+    /* The table and the hooks hold libcuda's addresses from now on: it may not be unloaded. */
+    if (es_driver_learn_from(found))
+        dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE);
     return es_driver_substitute(found);
 }

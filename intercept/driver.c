@@ -79,13 +79,13 @@ void *es_driver_symbol(const char *name)
     return es_elf_by_soname("libcuda.so.1", &libcuda) ? es_elf_symbol(&libcuda, name) : NULL;
 }
 
-void es_driver_learn_from(const void *address)
+bool es_driver_learn_from(const void *address)
 {
     struct es_object object;
 
-    if (!atomic_load_explicit(&learnt, memory_order_acquire) &&
-        es_elf_by_address(address, &object) && strcmp(object.soname, "libcuda.so.1") == 0)
-        es_driver_learn();
+    return !atomic_load_explicit(&learnt, memory_order_acquire) &&
+           es_elf_by_address(address, &object) && strcmp(object.soname, "libcuda.so.1") == 0 &&
+           es_driver_learn();
 }
 
 void *es_driver_substitute(void *address)

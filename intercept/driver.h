@@ -17,8 +17,9 @@ bool es_driver_learn(void);
 /* A function of libcuda.so.1 by its exported name; NULL if it is not mapped, or lacks it. */
 void *es_driver_symbol(const char *name);
 
-/* The same as es_driver_learn, but only if this address lies in a libcuda.so.1. */
-void es_driver_learn_from(const void *address);
+/* The same as es_driver_learn, but only if this address lies in a libcuda.so.1. True: it was filled
+ * just now. */
+bool es_driver_learn_from(const void *address);
 
 /* The hook to hand out in place of a real address; the address itself if there is none. */
 void *es_driver_substitute(void *address);

@@ -23,7 +23,7 @@ uint64_t es_crossover(enum es_direction dir, bool async, unsigned threads)
         return dir == ES_H2D ? 64 * MiB : UINT64_MAX;
     if (threads < 4)
         return dir == ES_H2D ? 32 * MiB : UINT64_MAX;
-    return dir == ES_H2D ? 1 * MiB : 2 * MiB;
+    return 4 * MiB;
 }
 
 enum es_reason es_place_early(enum es_direction dir, bool async, uint64_t bytes, unsigned threads,

@@ -5,6 +5,7 @@
 #include "shim/copy.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <time.h>
@@ -269,12 +270,14 @@ static enum es_reason try_home(struct es_copy *c, CUcontext context)
 bool es_copy_staged(struct es_copy *c)
 {
     CUcontext current = NULL, context = NULL;
-    int saved = errno;
+    int saved = errno, cancel;
 
     c->why = es_place_early(c->dir, c->async, c->bytes, threads, options);
     if (c->why != ES_WHY_NONE)
         return false;
     c->why = ES_WHY_UNFIT;
+    /* A copy is no cancellation point, and workers hold pointers to this thread's stack. */
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
     if (es_port_complete(port) && port->context_current(&current) == CUDA_SUCCESS &&
         context_of(c->stream, current, &context) &&
         (context == current || port->context_push(context) == CUDA_SUCCESS)) {
@@ -282,6 +285,7 @@ bool es_copy_staged(struct es_copy *c)
         if (context != current)
             port->context_pop(&context);
     }
+    pthread_setcancelstate(cancel, NULL);
     errno = saved;
     return c->why == ES_WHY_NONE;
 }
