@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Programs find driver functions by dlsym, by cuGetProcAddress or by a plain reference; on every
- * door the address that the real resolver gives is one that libcuda exports by name. So substitution
- * goes by identity: whoever asks, let the real resolver answer, then look the answer up here. No
- * version, flag or suffix rule of cuGetProcAddress is modelled.
+ * door the address that the real resolver gives is one that libcuda exports by name. So
+ * substitution goes by identity: whoever asks, let the real resolver answer, then look the answer
+ * up here. No version, flag or suffix rule of cuGetProcAddress is modelled.
  *
  * Source: on driver 13.0 every address that cuGetProcAddress gave for our hooks equalled one named
  * symbol (tests/hardware, dlsym_identity). */

@@ -4,8 +4,8 @@
 /* The table between libcuda's functions and our hooks, by address.
  *
  * It is filled once, when libcuda is first met (a look-up that lands in it, or a direct call), from
- * the symbol table of the mapped libcuda.so.1. No lock, no allocation, no dl* call: two threads that
- * fill it at once store the same values. */
+ * the symbol table of the mapped libcuda.so.1. No lock, no allocation, no dl* call: two threads
+ * that fill it at once store the same values. */
 
 #include <stdbool.h>
 
@@ -29,6 +29,5 @@ bool es_driver_is_ours(const void *address);
 
 /* The hook that is exported under this name; false for any other name. */
 bool es_driver_is_hook(const char *name);
-
 
 #endif

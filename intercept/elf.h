@@ -3,9 +3,9 @@
 #define ES_INTERCEPT_ELF_H
 /* Looks into the objects that the loader has mapped, without asking the loader's dl* functions.
  *
- * A CUDA hook may not call dlsym: it would drop the program's pending dlerror, and take the loader's
- * lock that another thread may hold while its constructors call CUDA. dl_iterate_phdr does neither
- * (its lock guards the list alone), allocates nothing and opens nothing. */
+ * A CUDA hook may not call dlsym: it would drop the program's pending dlerror, and take the
+ * loader's lock that another thread may hold while its constructors call CUDA. dl_iterate_phdr does
+ * neither (its lock guards the list alone), allocates nothing and opens nothing. */
 
 #include <link.h>
 #include <stdbool.h>
@@ -15,10 +15,10 @@
 struct es_object {
     ElfW(Addr) base;
     uintptr_t lo, hi; /* the mapped range, [lo, hi) */
-    const ElfW(Sym) *symbols;
+    const ElfW(Sym) * symbols;
     const char *strings;
     const uint32_t *gnu_hash; /* one of the two hash tables is there */
-    const ElfW(Word) *sysv_hash;
+    const ElfW(Word) * sysv_hash;
     const char *soname; /* "" if it has none */
 };
 

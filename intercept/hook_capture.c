@@ -49,20 +49,24 @@ ES_EXPORT CUresult CUDAAPI cuStreamBeginCapture_v2_ptsz(CUstream s, CUstreamCapt
     return begun(ES_PER_THREAD(s), ES_REAL(cuStreamBeginCapture_v2_ptsz)(s, mode));
 }
 
-ES_EXPORT CUresult CUDAAPI cuStreamBeginCaptureToGraph(CUstream s, CUgraph graph, const CUgraphNode *nodes,
-                                      const CUgraphEdgeData *edges, size_t n,
-                                      CUstreamCaptureMode mode)
+ES_EXPORT CUresult CUDAAPI cuStreamBeginCaptureToGraph(CUstream s, CUgraph graph,
+                                                       const CUgraphNode *nodes,
+                                                       const CUgraphEdgeData *edges, size_t n,
+                                                       CUstreamCaptureMode mode)
 {
     announce(ES_LEGACY(s));
-    return begun(ES_LEGACY(s), ES_REAL(cuStreamBeginCaptureToGraph)(s, graph, nodes, edges, n, mode));
+    return begun(ES_LEGACY(s),
+                 ES_REAL(cuStreamBeginCaptureToGraph)(s, graph, nodes, edges, n, mode));
 }
 
-ES_EXPORT CUresult CUDAAPI cuStreamBeginCaptureToGraph_ptsz(CUstream s, CUgraph graph, const CUgraphNode *nodes,
-                                      const CUgraphEdgeData *edges, size_t n,
-                                      CUstreamCaptureMode mode)
+ES_EXPORT CUresult CUDAAPI cuStreamBeginCaptureToGraph_ptsz(CUstream s, CUgraph graph,
+                                                            const CUgraphNode *nodes,
+                                                            const CUgraphEdgeData *edges, size_t n,
+                                                            CUstreamCaptureMode mode)
 {
     announce(ES_PER_THREAD(s));
-    return begun(ES_PER_THREAD(s), ES_REAL(cuStreamBeginCaptureToGraph_ptsz)(s, graph, nodes, edges, n, mode));
+    return begun(ES_PER_THREAD(s),
+                 ES_REAL(cuStreamBeginCaptureToGraph_ptsz)(s, graph, nodes, edges, n, mode));
 }
 
 ES_EXPORT CUresult CUDAAPI cuStreamEndCapture(CUstream s, CUgraph *graph)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* A context that ends takes the registration of its staging memory and its events with it. A primary
- * context that was reset or released is told from its successor by cuCtxGetId when the next copy
- * comes; only drivers before 12.0 need to be followed here. */
+/* A context that ends takes the registration of its staging memory and its events with it. A
+ * primary context that was reset or released is told from its successor by cuCtxGetId when the next
+ * copy comes; only drivers before 12.0 need to be followed here. */
 #include "intercept/hooks.h"
 #include "shim/pool.h"
 

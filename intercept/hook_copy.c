@@ -54,8 +54,8 @@ ES_EXPORT CUresult CUDAAPI cuMemcpyHtoD_v2(CUdeviceptr dst, const void *src, siz
 {
     struct es_copy c = sync_on(h2d(dst, src, bytes), CU_STREAM_LEGACY, CALL_SITE);
 
-    return es_copy_end(&c, es_copy_staged(&c) ? c.result
-                                              : ES_REAL(cuMemcpyHtoD_v2)(dst, src, bytes));
+    return es_copy_end(&c,
+                       es_copy_staged(&c) ? c.result : ES_REAL(cuMemcpyHtoD_v2)(dst, src, bytes));
 }
 
 ES_EXPORT CUresult CUDAAPI cuMemcpyHtoD_v2_ptds(CUdeviceptr dst, const void *src, size_t bytes)
@@ -88,8 +88,8 @@ ES_EXPORT CUresult CUDAAPI cuMemcpyDtoH_v2(void *dst, CUdeviceptr src, size_t by
 {
     struct es_copy c = sync_on(d2h(dst, src, bytes), CU_STREAM_LEGACY, CALL_SITE);
 
-    return es_copy_end(&c, es_copy_staged(&c) ? c.result
-                                              : ES_REAL(cuMemcpyDtoH_v2)(dst, src, bytes));
+    return es_copy_end(&c,
+                       es_copy_staged(&c) ? c.result : ES_REAL(cuMemcpyDtoH_v2)(dst, src, bytes));
 }
 
 ES_EXPORT CUresult CUDAAPI cuMemcpyDtoH_v2_ptds(void *dst, CUdeviceptr src, size_t bytes)
@@ -100,7 +100,8 @@ ES_EXPORT CUresult CUDAAPI cuMemcpyDtoH_v2_ptds(void *dst, CUdeviceptr src, size
                                               : ES_REAL(cuMemcpyDtoH_v2_ptds)(dst, src, bytes));
 }
 
-ES_EXPORT CUresult CUDAAPI cuMemcpyDtoHAsync_v2(void *dst, CUdeviceptr src, size_t bytes, CUstream s)
+ES_EXPORT CUresult CUDAAPI cuMemcpyDtoHAsync_v2(void *dst, CUdeviceptr src, size_t bytes,
+                                                CUstream s)
 {
     struct es_copy c = async_on(d2h(dst, src, bytes), ES_LEGACY(s), CALL_SITE);
 
@@ -156,6 +157,6 @@ ES_EXPORT CUresult CUDAAPI cuMemcpyAsync_ptsz(CUdeviceptr dst, CUdeviceptr src, 
     if (!unified(dst, src, bytes, &c))
         return ES_REAL(cuMemcpyAsync_ptsz)(dst, src, bytes, s);
     c = async_on(c, ES_PER_THREAD(s), CALL_SITE);
-    return es_copy_end(
-        &c, es_copy_staged(&c) ? c.result : ES_REAL(cuMemcpyAsync_ptsz)(dst, src, bytes, s));
+    return es_copy_end(&c, es_copy_staged(&c) ? c.result
+                                              : ES_REAL(cuMemcpyAsync_ptsz)(dst, src, bytes, s));
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Keeps shim/memory.h's record: host memory that CUDA knows, and device memory that someone outside
- * the process can reach. Two shapes: allocate = call, then note; free = forget, then call (once it is
- * freed, the address may be somebody else's). */
+ * the process can reach. Two shapes: allocate = call, then note; free = forget, then call (once it
+ * is freed, the address may be somebody else's). */
 #include <stdint.h>
 
 #include "intercept/hooks.h"

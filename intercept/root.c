@@ -60,7 +60,7 @@ static void fill_port(void)
 {
 #define ES_PORT(member, symbol)                                                                    \
     es_port.member = (__typeof__(es_port.member))es_driver_symbol(#symbol);                        \
-    _Static_assert(__builtin_types_compatible_p(__typeof__(es_port.member), __typeof__(&symbol)), \
+    _Static_assert(__builtin_types_compatible_p(__typeof__(es_port.member), __typeof__(&symbol)),  \
                    #symbol)
     ES_PORT(copy_h2d, cuMemcpyHtoDAsync_v2);
     ES_PORT(copy_d2h, cuMemcpyDtoHAsync_v2);
@@ -83,8 +83,8 @@ static void fill_port(void)
 #undef ES_PORT
 }
 
-/* In a forked child: CUDA does not work there if the parent used it, so the child stays native; what
- * it does is not the parent's. */
+/* In a forked child: CUDA does not work there if the parent used it, so the child stays native;
+ * what it does is not the parent's. */
 static void after_fork(void)
 {
     owner = getpid();
@@ -165,8 +165,9 @@ static int open_log(void)
     if (fd < 0) {
         char line[4400];
 
-        snprintf(line, sizeof line, "EPOCHSHIM_LOG_FILE: cannot open %.4000s (%s); the log goes to stderr",
-                 path, strerror(errno));
+        snprintf(line, sizeof line,
+                 "EPOCHSHIM_LOG_FILE: cannot open %.4000s (%s); the log goes to stderr", path,
+                 strerror(errno));
         say(NULL, line);
         return STDERR_FILENO;
     }

@@ -21,8 +21,8 @@ struct row {
 
 static const struct row rows[] = {
 #define OPTION(field, name, kind, by_default, least, most, accepted, purpose)                      \
-    {#name, kind, offsetof(struct es_options, field), (uint64_t)(by_default), least, most, accepted, \
-     purpose},
+    {#name,    kind,   offsetof(struct es_options, field), (uint64_t)(by_default), least, most,    \
+     accepted, purpose},
 #include "policy/options.def"
 #undef OPTION
 };
@@ -221,8 +221,8 @@ static void parse_variable(struct es_options *o, const char *name, es_complain_f
         return;
     }
     snprintf(known, sizeof known, "%.*s", (int)(length < 63 ? length : 63), name);
-    snprintf(line, sizeof line, "%s%s=%.100s: no such option; the nearest is %s%s (%s)", prefix, known,
-             value, prefix, nearest(known)->name, nearest(known)->accepted);
+    snprintf(line, sizeof line, "%s%s=%.100s: no such option; the nearest is %s%s (%s)", prefix,
+             known, value, prefix, nearest(known)->name, nearest(known)->accepted);
     complain(ctx, line);
 }
 
@@ -323,7 +323,10 @@ size_t es_log_path(const char *pattern, long pid, const char *program, const cha
 
         if (*pattern == '%' && pattern[1] && strchr("peh%", pattern[1])) {
             pattern++;
-            put = *pattern == 'p' ? number : *pattern == 'e' ? program : *pattern == 'h' ? host : "%";
+            put = *pattern == 'p'   ? number
+                  : *pattern == 'e' ? program
+                  : *pattern == 'h' ? host
+                                    : "%";
             n = strlen(put);
         }
         for (size_t i = 0; i < n; i++, length++)

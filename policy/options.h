@@ -30,7 +30,8 @@ typedef void es_complain_fn(void *ctx, const char *line);
 /* Fills *out from an environment (NULL-terminated, as environ). Never fails: a bad value or an
  * unknown EPOCHSHIM_ name is one complaint, and the default stands. Does not allocate, keeps no
  * pointer into env. */
-void es_options_parse(struct es_options *out, char *const *env, es_complain_fn *complain, void *ctx);
+void es_options_parse(struct es_options *out, char *const *env, es_complain_fn *complain,
+                      void *ctx);
 
 /* Calls line() for each line of the option table (EPOCHSHIM_HELP). */
 void es_options_help(void (*line)(void *ctx, const char *line), void *ctx);

@@ -27,9 +27,9 @@ struct es_copy_facts {
     bool capturing;       /* a stream capture is open anywhere in the process */
     bool sync_memops;     /* SYNC_MEMOPS is set on the pointer or the context */
     bool launch_blocking; /* CUDA_LAUNCH_BLOCKING */
-    bool unfit;           /* no context, a stream the driver refuses, a forked child, a lost record */
-    uint64_t rewritten;   /* copies rewritten so far, for EPOCHSHIM_LIMIT */
-    unsigned threads;     /* threads that would copy, the caller included */
+    bool unfit;         /* no context, a stream the driver refuses, a forked child, a lost record */
+    uint64_t rewritten; /* copies rewritten so far, for EPOCHSHIM_LIMIT */
+    unsigned threads;   /* threads that would copy, the caller included */
 };
 
 /* Why a copy was left as the program made it. The text ends the line "native because ..." in the

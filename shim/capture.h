@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 #ifndef ES_SHIM_CAPTURE_H
 #define ES_SHIM_CAPTURE_H
-/* Which streams are being captured into a graph, as far as begin, end and destroy tell. While any is,
- * anywhere in the process, no copy is rewritten: a copy may be a node of that capture, or may be
- * forbidden by it, and only the very call that the program made answers as natively.
+/* Which streams are being captured into a graph, as far as begin, end and destroy tell. While any
+ * is, anywhere in the process, no copy is rewritten: a copy may be a node of that capture, or may
+ * be forbidden by it, and only the very call that the program made answers as natively.
  *
- * Any thread; nothing blocks but a short lock. A stream that forked into a capture by waiting on its
- * event is covered by the stream that began it. */
+ * Any thread; nothing blocks but a short lock. A stream that forked into a capture by waiting on
+ * its event is covered by the stream that began it. */
 
 #include <cuda.h>
 #include <stdbool.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Collects the facts of a copy, asks policy/place.h, and stages it on the stream that the program
- * named ("home"). Nothing here adds an order between streams, and nothing takes one away: the device
- * sees the same copy at the same place of the same stream, from another source. */
+ * named ("home"). Nothing here adds an order between streams, and nothing takes one away: the
+ * device sees the same copy at the same place of the same stream, from another source. */
 #include "shim/copy.h"
 
 #include <errno.h>
@@ -55,9 +55,9 @@ struct described {
 static bool describe(CUdeviceptr p, struct described *d)
 {
     CUpointer_attribute which[] = {
-        CU_POINTER_ATTRIBUTE_MEMORY_TYPE,    CU_POINTER_ATTRIBUTE_IS_MANAGED,
-        CU_POINTER_ATTRIBUTE_SYNC_MEMOPS,    CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL,
-        CU_POINTER_ATTRIBUTE_CONTEXT,        CU_POINTER_ATTRIBUTE_RANGE_START_ADDR,
+        CU_POINTER_ATTRIBUTE_MEMORY_TYPE, CU_POINTER_ATTRIBUTE_IS_MANAGED,
+        CU_POINTER_ATTRIBUTE_SYNC_MEMOPS, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL,
+        CU_POINTER_ATTRIBUTE_CONTEXT,     CU_POINTER_ATTRIBUTE_RANGE_START_ADDR,
         CU_POINTER_ATTRIBUTE_RANGE_SIZE,
     };
     void *values[] = {&d->type,    &d->managed, &d->sync_memops, &d->device,
@@ -98,7 +98,8 @@ static enum es_memory kind_of_device(const struct es_copy *c, CUcontext context,
     *sync_memops |= d.sync_memops != 0;
     if (d.managed)
         return ES_MEM_MANAGED;
-    if (d.device != device || (d.context && d.context != context)) /* pools and VMM name no context */
+    if (d.device != device ||
+        (d.context && d.context != context)) /* pools and VMM name no context */
         return ES_MEM_PEER;
     if (c->device < d.start || c->device - d.start > d.bytes ||
         d.bytes - (c->device - d.start) < c->bytes)
@@ -158,8 +159,8 @@ static uint64_t piece_of(const struct es_copy *c)
     return fair < options->chunk ? fair : options->chunk;
 }
 
-/* Waits for what the stream holds now. Blocks the host; other threads' calls go on, which they would
- * not in a synchronous copy (measured on an H200, see README). */
+/* Waits for what the stream holds now. Blocks the host; other threads' calls go on, which they
+ * would not in a synchronous copy (measured on an H200, see README). */
 static CUresult wait_home(const struct es_pipe_job *job)
 {
     CUresult r = port->event_record(job->chunks[0]->event, job->stream);

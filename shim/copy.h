@@ -10,8 +10,8 @@
  * es_copy_staged asks the policy and, if it says so, does the whole copy; its promise to the caller
  * is native's (design, law 3 and "A blocking call is also a barrier"):
  *   - a synchronous copy has waited for all work before it on its stream;
- *   - an Async H2D copy has read its source, and waits for its stream only at sizes where native does;
- *     where it waits, it reads the source after the wait, as native does;
+ *   - an Async H2D copy has read its source, and waits for its stream only at sizes where native
+ * does; where it waits, it reads the source after the wait, as native does;
  *   - a D2H copy has stored its bytes.
  * Any thread. errno, current context and capture mode are as before. */
 

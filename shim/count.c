@@ -2,7 +2,8 @@
 #include "shim/count.h"
 
 struct es_count_shard es_count_shards[ES_COUNT_SHARDS];
-/* initial-exec: the library is always there at start, and a TLS call would cost more than the count. */
+/* initial-exec: the library is always there at start, and a TLS call would cost more than the
+ * count. */
 __attribute__((tls_model("initial-exec"))) __thread unsigned es_count_shard_plus_one;
 atomic_bool es_count_is_begun;
 

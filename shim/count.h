@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #ifndef ES_SHIM_COUNT_H
 #define ES_SHIM_COUNT_H
-/* How often each group of driver calls was seen. Any thread, any time; a count costs one uncontended
- * atomic add. */
+/* How often each group of driver calls was seen. Any thread, any time; a count costs one
+ * uncontended atomic add. */
 
 #include <stdatomic.h>
 #include <stdbool.h>

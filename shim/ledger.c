@@ -75,7 +75,8 @@ static int by_blocked(const void *a, const void *b)
 {
     const struct es_site *x = a, *y = b;
 
-    return (x->tally.blocked_ns < y->tally.blocked_ns) - (x->tally.blocked_ns > y->tally.blocked_ns);
+    return (x->tally.blocked_ns < y->tally.blocked_ns) -
+           (x->tally.blocked_ns > y->tally.blocked_ns);
 }
 
 void es_ledger_read(struct es_ledger *out)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* A sorted array under one lock. Pinning costs the driver half a millisecond a MiB, so a few thousand
- * ranges are many, and an insertion's memmove is nothing beside the call that caused it; a look-up
- * is a binary search.
+/* A sorted array under one lock. Pinning costs the driver half a millisecond a MiB, so a few
+ * thousand ranges are many, and an insertion's memmove is nothing beside the call that caused it; a
+ * look-up is a binary search.
  *
  * Ranges may overlap (two registrations never do, but a mapping may lie in an exported range), so
  * the longest range is kept to know how far back an overlap can begin. */
@@ -81,8 +81,8 @@ void es_memory_add(uint64_t start, uint64_t bytes, enum es_memory kind, uint64_t
         ranges = bigger;
         i = lower_bound(start);
         memmove(&ranges[i + 1], &ranges[i], (count - i) * sizeof *ranges);
-        ranges[i] = (struct range){start, start + bytes, handle,
-                                   is_shared(handle) ? ES_MEM_FOREIGN : kind};
+        ranges[i] =
+            (struct range){start, start + bytes, handle, is_shared(handle) ? ES_MEM_FOREIGN : kind};
         count++;
         if (bytes > longest)
             longest = bytes;

@@ -14,11 +14,12 @@
 
 #include "policy/place.h"
 
-/* Notes [start, start + bytes) as kind. handle: the physical allocation behind a mapping, else 0. */
+/* Notes [start, start + bytes) as kind. handle: the physical allocation behind a mapping, else 0.
+ */
 void es_memory_add(uint64_t start, uint64_t bytes, enum es_memory kind, uint64_t handle);
 
-/* Forgets the ranges that begin in [start, start + bytes). Called before the driver frees them: later
- * the address may be somebody else's. */
+/* Forgets the ranges that begin in [start, start + bytes). Called before the driver frees them:
+ * later the address may be somebody else's. */
 void es_memory_drop(uint64_t start, uint64_t bytes);
 
 /* The kind of the first noted range that overlaps [start, start + bytes); ES_MEM_UNKNOWN if none.

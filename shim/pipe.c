@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A copy is cut into pieces; piece i uses chunk i % chunk_count. A piece passes through these states,
- * each step in ascending order but for the processor's part:
+/* A copy is cut into pieces; piece i uses chunk i % chunk_count. A piece passes through these
+ * states, each step in ascending order but for the processor's part:
  *
  *   H2D: dispatched (a chunk is free) -> filled (by whoever took it) -> submitted -> reaped
  *   D2H: submitted (a chunk is free) -> arrived -> dispatched -> drained
@@ -23,7 +23,7 @@ struct pipe;
 struct slot {
     struct es_task task; /* first: es_task is the worker's view of a slot */
     struct pipe *pipe;
-    uint64_t index;          /* the piece */
+    uint64_t index;         /* the piece */
     enum progress progress; /* guarded by the pipe's lock */
 };
 
@@ -127,8 +127,9 @@ static bool is_mapped(struct pipe *p, uint64_t index)
 {
     uintptr_t at = (uintptr_t)host_of(p, index) & ~(uintptr_t)4095;
     int saved = errno;
-    bool mapped = msync((void *)at, (uintptr_t)host_of(p, index) + bytes_of(p, index) - at,
-                        MS_ASYNC) == 0 || errno != ENOMEM;
+    bool mapped =
+        msync((void *)at, (uintptr_t)host_of(p, index) + bytes_of(p, index) - at, MS_ASYNC) == 0 ||
+        errno != ENOMEM;
 
     errno = saved;
     return mapped;
@@ -140,8 +141,8 @@ static bool help(struct pipe *p, uint64_t index)
     struct slot *s = slot_of(p, index);
     enum progress now = progress_of(p, index);
 
-    if (now != LEFT && (now != DISPATCHED || ((p->job->workers && p->pieces > 1) &&
-                                              !es_workers_take(&s->task))))
+    if (now != LEFT &&
+        (now != DISPATCHED || ((p->job->workers && p->pieces > 1) && !es_workers_take(&s->task))))
         return false;
     if (now == LEFT && !is_mapped(p, index))
         return false;

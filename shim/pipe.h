@@ -2,8 +2,8 @@
 #ifndef ES_SHIM_PIPE_H
 #define ES_SHIM_PIPE_H
 /* Moves the bytes of one copy through leased chunks: the processor's part (pageable <-> chunk) by
- * workers and the caller, the device's part (chunk <-> device) by async copies in ascending order on
- * one stream. */
+ * workers and the caller, the device's part (chunk <-> device) by async copies in ascending order
+ * on one stream. */
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* Slabs of anonymous memory, registered with the driver. Registering huge pages took 8 ms for
- * 256 MiB where the driver's own allocator took 130 (H200); and memory of our own stays mapped when a
- * context ends under a copy's feet.
+ * 256 MiB where the driver's own allocator took 130 (H200); and memory of our own stays mapped when
+ * a context ends under a copy's feet.
  *
- * The driver calls that can block (register, event query) are made without the lock: chunks are taken
- * off their list first, and room under the limit is reserved first. */
+ * The driver calls that can block (register, event query) are made without the lock: chunks are
+ * taken off their list first, and room under the limit is reserved first. */
 #include "shim/pool.h"
 
 #include <errno.h>
@@ -255,7 +255,8 @@ static void grow(struct es_pool *p, unsigned n)
     if (!s) {
         uint64_t never = 0;
 
-        atomic_compare_exchange_strong(&refused_at, &never, atomic_load(&pinned) + n * p->chunk_bytes);
+        atomic_compare_exchange_strong(&refused_at, &never,
+                                       atomic_load(&pinned) + n * p->chunk_bytes);
         return;
     }
     now = atomic_fetch_add(&pinned, n * p->chunk_bytes) + n * p->chunk_bytes;

@@ -3,10 +3,10 @@
 #define ES_SHIM_POOL_H
 /* Pinned staging memory of one context, in chunks of one size, each with an event.
  *
- * A copy leases chunks, uses them, and returns them; a chunk whose event has not completed is leased
- * to nobody. Leasing never waits: it gives what is free now, and pins more up to a limit.
- * Any thread. pre (all but es_pool_return): the context is current, and the thread's capture mode is
- * relaxed. */
+ * A copy leases chunks, uses them, and returns them; a chunk whose event has not completed is
+ * leased to nobody. Leasing never waits: it gives what is free now, and pins more up to a limit.
+ * Any thread. pre (all but es_pool_return): the context is current, and the thread's capture mode
+ * is relaxed. */
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -22,8 +22,8 @@ struct es_chunk {
 
 struct es_pool;
 
-/* The pool of the current context, made when there is none. id tells a context from another that had
- * the same handle before it (0: not known). NULL without memory. */
+/* The pool of the current context, made when there is none. id tells a context from another that
+ * had the same handle before it (0: not known). NULL without memory. */
 struct es_pool *es_pool_of(const struct es_port *port, CUcontext context, uint64_t id,
                            uint64_t chunk_bytes, uint64_t most_bytes);
 
@@ -45,8 +45,8 @@ void es_pool_attach(struct es_pool *pool);
  * came there would be taken for it. */
 void es_pool_abandon_all(void);
 
-/* Bytes pinned now and at most, over all contexts; and the size at which the driver first refused to
- * pin more (0: never). */
+/* Bytes pinned now and at most, over all contexts; and the size at which the driver first refused
+ * to pin more (0: never). */
 struct es_pool_totals {
     uint64_t pinned, peak, refused_at;
 };

@@ -4,9 +4,9 @@
 /* The engine's one way to the GPU. intercept/ fills it with the real driver functions, a unit test
  * with its own.
  *
- * pre (all): the driver is initialised; handles are live. None of these is called with a lock of the
- * engine held, but for those marked (cheap), which answer from the driver's own tables.
- * A stream handle here always names its stream: CU_STREAM_LEGACY or CU_STREAM_PER_THREAD, never 0.
+ * pre (all): the driver is initialised; handles are live. None of these is called with a lock of
+ * the engine held, but for those marked (cheap), which answer from the driver's own tables. A
+ * stream handle here always names its stream: CU_STREAM_LEGACY or CU_STREAM_PER_THREAD, never 0.
  *
  * A member may be NULL where the driver has no such function; es_port_complete says whether the
  * engine can stage at all. */
@@ -30,7 +30,7 @@ struct es_port {
     CUresult (*host_register)(void *p, size_t bytes, unsigned flags);
 
     CUresult (*pointer_attributes)(unsigned n, CUpointer_attribute *which, void **values,
-                                   CUdeviceptr p);                     /* (cheap) */
+                                   CUdeviceptr p);                      /* (cheap) */
     CUresult (*stream_is_capturing)(CUstream, CUstreamCaptureStatus *); /* (cheap) */
     CUresult (*stream_context)(CUstream, CUcontext *);                  /* (cheap) */
     CUresult (*context_current)(CUcontext *);                           /* (cheap) */
@@ -39,7 +39,7 @@ struct es_port {
     CUresult (*context_device)(CUdevice *);                             /* (cheap) */
     CUresult (*context_flags)(unsigned *);                              /* (cheap) */
     CUresult (*context_id)(CUcontext, unsigned long long *); /* (cheap) NULL before driver 12.0 */
-    CUresult (*capture_mode)(CUstreamCaptureMode *);         /* (cheap) exchanges the thread's mode */
+    CUresult (*capture_mode)(CUstreamCaptureMode *); /* (cheap) exchanges the thread's mode */
 };
 
 static inline bool es_port_complete(const struct es_port *p)

@@ -41,8 +41,12 @@ static const char *size_text(uint64_t bytes, char text[16])
         n /= 1024;
         u++;
     }
-    snprintf(text, 16, u == 0 ? "%.0f %s" : n < 10 ? "%.2f %s" : n < 100 ? "%.1f %s" : "%.0f %s", n,
-             units[u]);
+    snprintf(text, 16,
+             u == 0    ? "%.0f %s"
+             : n < 10  ? "%.2f %s"
+             : n < 100 ? "%.1f %s"
+                       : "%.0f %s",
+             n, units[u]);
     return text;
 }
 

@@ -11,8 +11,8 @@
 
 struct es_report {
     long pid;
-    const char *program; /* path, as started */
-    const char *rank;    /* as the launcher names it; NULL: none */
+    const char *program;  /* path, as started */
+    const char *rank;     /* as the launcher names it; NULL: none */
     const char *settings; /* es_options_changed */
     enum es_log detail;
     unsigned threads;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* One queue, first in, first out, for all copying threads. A task moves 256 KiB or more, some 30 us,
- * so one lock is enough; it is never held while bytes move. */
+/* One queue, first in, first out, for all copying threads. A task moves 256 KiB or more, some 30
+ * us, so one lock is enough; it is never held while bytes move. */
 #include "shim/workers.h"
 
 #include <errno.h>
@@ -83,7 +83,8 @@ static bool start_one(void)
     return started;
 }
 
-/* Without MADV_POPULATE (before Linux 5.14) a worker cannot tell whether a page faults specially. */
+/* Without MADV_POPULATE (before Linux 5.14) a worker cannot tell whether a page faults specially.
+ */
 static bool can_fault_in(void)
 {
     int saved = errno;

@@ -19,7 +19,8 @@ struct es_task {
  * pthread_create. Returns how many there are. In a forked child there are none, and none start. */
 unsigned es_workers_start(unsigned n);
 
-/* Queues a task. It must stay alive until its run began and ended, or es_workers_take got it back. */
+/* Queues a task. It must stay alive until its run began and ended, or es_workers_take got it back.
+ */
 void es_workers_queue(struct es_task *task);
 
 /* Takes a task back. True: it was queued, and will not run. */
@@ -31,7 +32,8 @@ unsigned es_workers_default(void);
 
 /* Faults in the pages of [p, p + bytes) for reading or writing, as a worker must before it touches
  * memory of the program: a page that faults in a special way (a write barrier by SIGSEGV, a hole)
- * has to fault in the program's own thread. Stores nothing. False: leave this range to the caller. */
+ * has to fault in the program's own thread. Stores nothing. False: leave this range to the caller.
+ */
 bool es_workers_fault_in(void *p, unsigned long bytes, bool for_write);
 
 void es_workers_after_fork(void);

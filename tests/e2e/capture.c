@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Stream captures: the shim leaves a copy alone while one is open (case 23), and what it asks of the
- * driver on its own account never breaks one. */
+/* Stream captures: the shim leaves a copy alone while one is open (case 23), and what it asks of
+ * the driver on its own account never breaks one. */
 #include "tests/e2e/e2e.h"
 
 #include <pthread.h>

@@ -13,7 +13,8 @@
 
 enum { KiB = 1 << 10, MiB = 1 << 20 };
 
-static const size_t sizes[] = {1, 4, 4 * KiB, 64 * KiB, 64 * KiB + 1, MiB, 2 * MiB + 3, 33 * MiB + 5};
+static const size_t sizes[] = {1,   4,           4 * KiB,     64 * KiB, 64 * KiB + 1,
+                               MiB, 2 * MiB + 3, 33 * MiB + 5};
 enum { SIZES = sizeof sizes / sizeof *sizes };
 
 static CUstream make_stream(unsigned flags)
@@ -144,8 +145,8 @@ TEST(copies, case_1_async_d2h_is_there_at_return)
     OK(cuStreamDestroy(s));
 }
 
-/* D2H into p, then H2D from p on the same stream, with nothing between: the bytes that the first copy
- * brings must be the ones that the second takes. */
+/* D2H into p, then H2D from p on the same stream, with nothing between: the bytes that the first
+ * copy brings must be the ones that the second takes. */
 static void there_and_back(void *p, size_t n)
 {
     CUstream s = make_stream(CU_STREAM_NON_BLOCKING);

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #ifndef ES_TESTS_E2E_H
 #define ES_TESTS_E2E_H
-/* What every end-to-end test needs. These programs are plain CUDA programs: they know nothing of the
- * shim and hold natively as well. tests/e2e/meson.build runs each natively and preloaded, in every
- * mode, on the simulated GPU with every scheduler; tests/hardware/run runs them on a real one. */
+/* What every end-to-end test needs. These programs are plain CUDA programs: they know nothing of
+ * the shim and hold natively as well. tests/e2e/meson.build runs each natively and preloaded, in
+ * every mode, on the simulated GPU with every scheduler; tests/hardware/run runs them on a real
+ * one. */
 
 #include <cuda.h>
 #include <stdbool.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A library whose names look like the driver's, and that looks itself up: libcudnn's dispatcher does
- * so, and tools that hook by name alone sent it into a loop. */
+/* A library whose names look like the driver's, and that looks itself up: libcudnn's dispatcher
+ * does so, and tools that hook by name alone sent it into a loop. */
 #include <dlfcn.h>
 
 #define EXPORT __attribute__((visibility("default")))

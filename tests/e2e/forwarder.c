@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Loaded before another library of the same names: forwards with RTLD_NEXT, which only finds the next
- * one when dlsym sees who really asked. */
+/* Loaded before another library of the same names: forwards with RTLD_NEXT, which only finds the
+ * next one when dlsym sees who really asked. */
 #include <dlfcn.h>
 #include <stddef.h>
 

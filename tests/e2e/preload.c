@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The look-ups: what a program gets from dlsym and cuGetProcAddress, whoever asks and however. These
- * hold natively too. The number in a name is the case's. */
+/* The look-ups: what a program gets from dlsym and cuGetProcAddress, whoever asks and however.
+ * These hold natively too. The number in a name is the case's. */
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -39,7 +39,8 @@ static bool comes_from(const void *address, const char *library)
 }
 
 typedef CUresult init_fn(unsigned);
-typedef CUresult resolve_fn(const char *, void **, int, cuuint64_t, CUdriverProcAddressQueryResult *);
+typedef CUresult resolve_fn(const char *, void **, int, cuuint64_t,
+                            CUdriverProcAddressQueryResult *);
 typedef unsigned long count_fn(const char *);
 
 static count_fn *simulated(void)

@@ -21,10 +21,11 @@
 #ifdef ES_WITH_CRITERION
 
 #include <criterion/criterion.h>
-#define TEST(suite, name)          Test(suite, name, .timeout = 60)
-#define CHECK(condition)           cr_assert(condition)
-#define ES_CHECK_EQ(a, b, type, f) cr_assert((type)(a) == (type)(b), f " is not " f, (type)(a), (type)(b))
-#define SKIP(...)                  cr_skip_test(__VA_ARGS__)
+#define TEST(suite, name) Test(suite, name, .timeout = 60)
+#define CHECK(condition)  cr_assert(condition)
+#define ES_CHECK_EQ(a, b, type, f)                                                                 \
+    cr_assert((type)(a) == (type)(b), f " is not " f, (type)(a), (type)(b))
+#define SKIP(...) cr_skip_test(__VA_ARGS__)
 
 #else
 
@@ -46,7 +47,8 @@ __attribute__((noreturn, format(printf, 1, 2))) void es_test_skip(const char *fo
         es_test_register(&test);                                                                   \
     }                                                                                              \
     static void test_##suite_##_##name_(void)
-#define CHECK(condition) ((condition) ? (void)0 : es_test_fail(__FILE__, __LINE__, "%s", #condition))
+#define CHECK(condition)                                                                           \
+    ((condition) ? (void)0 : es_test_fail(__FILE__, __LINE__, "%s", #condition))
 #define ES_CHECK_EQ(a, b, type, f)                                                                 \
     do {                                                                                           \
         type es_a = (type)(a), es_b = (type)(b);                                                   \

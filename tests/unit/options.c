@@ -59,10 +59,11 @@ TEST(options, each_is_read)
 TEST(options, a_bad_value_is_one_line_and_the_default)
 {
     static const char *const bad[] = {
-        "EPOCHSHIM_MODE=fast",      "EPOCHSHIM_POOL=10X",     "EPOCHSHIM_POOL=-1",
-        "EPOCHSHIM_POOL=12345678901234567890123", "EPOCHSHIM_POOL=99999999999G",
-        "EPOCHSHIM_CHUNK=1G",       "EPOCHSHIM_THREADS=65",   "EPOCHSHIM_VERIFY=yes",
-        "EPOCHSHIM_LIMIT=K",        "EPOCHSHIM_MIN_BYTES= 1"};
+        "EPOCHSHIM_MODE=fast",         "EPOCHSHIM_POOL=10X",
+        "EPOCHSHIM_POOL=-1",           "EPOCHSHIM_POOL=12345678901234567890123",
+        "EPOCHSHIM_POOL=99999999999G", "EPOCHSHIM_CHUNK=1G",
+        "EPOCHSHIM_THREADS=65",        "EPOCHSHIM_VERIFY=yes",
+        "EPOCHSHIM_LIMIT=K",           "EPOCHSHIM_MIN_BYTES= 1"};
 
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         struct es_options o = parse(bad[i], NULL), d = parse(NULL, NULL);
