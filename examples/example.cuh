@@ -41,14 +41,15 @@ template <class Body> double blocked_ms(Body body)
     return now_ms() - start;
 }
 
+// One line of an example's table; examples/run sets the tables of two runs side by side.
 inline void print_time(const char *what, double ms)
 {
-    printf("  %-44s %10.2f ms\n", what, ms);
+    printf("  %-33s %8.1f ms\n", what, ms);
 }
 
 inline void print_copy(const char *what, double ms, size_t bytes)
 {
-    printf("  %-44s %10.2f ms %8.2f GB/s\n", what, ms, bytes / ms / 1e6);
+    printf("  %-33s %8.1f ms %5.1f GB/s\n", what, ms, bytes / ms / 1e6);
 }
 
 // FNV-1a over 32-bit words: any changed, lost or swapped word shows.

@@ -87,8 +87,8 @@ int main(int argc, char **argv)
     printf("handoff: %zu MiB, the parent queues %llu kernels of %llu us behind its event\n",
            s.bytes >> 20, (unsigned long long)s.kernels, (unsigned long long)s.us);
     print_time("parent's work done after", parent);
-    print_copy("child blocked, copy on its own stream", by_own, s.bytes);
-    print_copy("child blocked, plain cudaMemcpy", by_legacy, s.bytes);
+    print_copy("child blocked, on its own stream", by_own, s.bytes);
+    print_copy("child blocked, by cudaMemcpy", by_legacy, s.bytes);
     uint64_t sum = checksum(own.data(), s.bytes);
     sum = checksum(legacy.data(), s.bytes, sum);
     printf("checksum 0x%016llx\n", (unsigned long long)checksum(b.data(), s.bytes, sum));

@@ -47,7 +47,7 @@ int main(int argc, char **argv)
     printf("pipeline: %zu MiB in chunks of %zu MiB\n", bytes >> 20, chunk >> 20);
     print_copy("copies to the device", to_device, bytes);
     print_time("launches", compute);
-    print_copy("copies to the host (and waiting to compute)", to_host, bytes);
+    print_copy("copies to the host, and kernels", to_host, bytes);
     print_copy("all, bytes in and out", total, 2 * bytes);
     printf("checksum 0x%016llx\n", (unsigned long long)checksum(out.data(), bytes));
 

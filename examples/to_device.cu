@@ -57,11 +57,11 @@ int main(int argc, char **argv)
     double home =
         blocked_ms([&] { CHECK(cudaMemcpy(back.data(), second, bytes, cudaMemcpyDeviceToHost)); });
 
-    printf("to_device: %zu MiB of pageable memory, %llu kernels of %llu us\n", bytes >> 20,
+    printf("to_device: %zu MiB of pageable memory, %llu kernels of %llu us queued\n", bytes >> 20,
            (unsigned long long)kernels, (unsigned long long)us);
-    print_copy("cudaMemcpy to the device, idle", idle, bytes);
-    print_copy("cudaMemcpy to the device, behind the kernels", behind, bytes);
-    print_copy("cudaMemcpy to the host", home, bytes);
+    print_copy("to the device, idle", idle, bytes);
+    print_copy("to the device, behind the kernels", behind, bytes);
+    print_copy("to the host", home, bytes);
     print_time("queueing the kernels took", queued);
     print_time("kernels and copy done after", all);
     printf("checksum 0x%016llx\n", (unsigned long long)checksum(back.data(), bytes));

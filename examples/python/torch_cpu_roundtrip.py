@@ -46,7 +46,7 @@ def main():
 
     print(f"torch_cpu_roundtrip: {mib} MiB, best of {rounds}")
     for what, best in (("x.cuda()", min(to_device)), ("y.cpu(), a fresh tensor", min(to_host))):
-        print(f"  {what:<44} {best * 1e3:10.2f} ms {(mib << 20) / best / 1e9:8.2f} GB/s")
+        print(f"  {what:<33} {best * 1e3:8.1f} ms {(mib << 20) / best / 1e9:5.1f} GB/s")
     weights = torch.arange(y.numel(), dtype=torch.int64) * 2 + 1
     print(f"checksum 0x{int((y.to(torch.int64) * weights).sum()) & (2**64 - 1):016x}")
 
