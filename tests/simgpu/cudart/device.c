@@ -173,6 +173,8 @@ static CUresult copy_peer(const struct rt_driver *d, void *dst, int to, const vo
 }
 
 RT_CALL(cudaDeviceSynchronize, (void), d->cuCtxSynchronize())
+RT_CALL(cudaDeviceGetStreamPriorityRange, (int *least, int *greatest),
+        d->cuCtxGetStreamPriorityRange(least, greatest))
 RT_CALL(cudaDeviceGetDefaultMemPool, (cudaMemPool_t * pool, int device),
         d->cuDeviceGetDefaultMemPool(pool, device))
 RT_CALL(cudaDeviceCanAccessPeer, (int *can, int device, int peer), can_access(d, can, device, peer))

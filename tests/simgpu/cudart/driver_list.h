@@ -23,6 +23,7 @@
     X(cuCtxSetCurrent, 4000)                                                                       \
     X(cuCtxGetDevice, 2000)                                                                        \
     X(cuCtxSynchronize, 2000)                                                                      \
+    X(cuCtxGetStreamPriorityRange, 5050)                                                           \
     X(cuCtxEnablePeerAccess, 4000)                                                                 \
     /* code */                                                                                     \
     X(cuLibraryLoadData, 12000)                                                                    \
@@ -84,6 +85,7 @@
     X(cuStreamBeginCapture, 10010)                                                                 \
     X(cuStreamEndCapture, 10000)                                                                   \
     X(cuStreamIsCapturing, 10000)                                                                  \
+    X(cuStreamGetCaptureInfo, 12030)                                                               \
     X(cuThreadExchangeStreamCaptureMode, 10010)                                                    \
     /* events */                                                                                   \
     X(cuEventCreate, 2000)                                                                         \

@@ -32,6 +32,12 @@ RT_TWINS(cudaStreamBeginCapture, _ptsz, (cudaStream_t s, enum cudaStreamCaptureM
 RT_TWINS(cudaStreamEndCapture, _ptsz, (cudaStream_t s, cudaGraph_t *g), d->cuStreamEndCapture(s, g))
 RT_TWINS(cudaStreamIsCapturing, _ptsz, (cudaStream_t s, enum cudaStreamCaptureStatus *status),
          d->cuStreamIsCapturing(s, (CUstreamCaptureStatus *)status))
+RT_TWINS(cudaStreamGetCaptureInfo, _ptsz,
+         (cudaStream_t s, enum cudaStreamCaptureStatus *status, unsigned long long *id,
+          cudaGraph_t *g, const cudaGraphNode_t **nodes, const cudaGraphEdgeData **edges,
+          size_t *n),
+         d->cuStreamGetCaptureInfo(s, (CUstreamCaptureStatus *)status, (cuuint64_t *)id, g, nodes,
+                                   (const CUgraphEdgeData **)edges, n))
 RT_CALL(cudaThreadExchangeStreamCaptureMode, (enum cudaStreamCaptureMode * mode),
         d->cuThreadExchangeStreamCaptureMode((CUstreamCaptureMode *)mode))
 
