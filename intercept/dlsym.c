@@ -63,6 +63,15 @@ bool es_dlsym_is_hook(const char *name)
     return es_driver_is_hook(name);
 }
 
+/* Not by a tail call: then it would be our caller who asks. */
+static void *behind_us(const char *name)
+{
+    void *found = es_dlsym_next(RTLD_NEXT, name);
+
+    __asm__ volatile("" : "+r"(found));
+    return found;
+}
+
 /* A look-up of "cu..." with a real handle, or of a hook's name with RTLD_DEFAULT. */
 void *es_dlsym(void *handle, const char *name)
 {
@@ -72,7 +81,7 @@ void *es_dlsym(void *handle, const char *name)
         return NULL;
     if (es_driver_is_ours(found)) {
         /* A search of the global scope met our export. Natively it finds libcuda's, or nothing. */
-        return es_driver_learn() ? found : es_dlsym_next(RTLD_NEXT, name);
+        return es_driver_learn() ? found : behind_us(name);
     }
     /* The table and the hooks hold libcuda's addresses from now on: it may not be unloaded. */
     if (es_driver_learn_from(found))

@@ -104,7 +104,9 @@ void *es_driver_substitute(void *address)
 
 bool es_driver_is_ours(const void *address)
 {
-    extern const char __ehdr_start[], _end[]; /* the linker's names for our own image */
+    /* The linker's names for our own image. */
+    extern const char __ehdr_start[] __attribute__((visibility("hidden")));
+    extern const char _end[] __attribute__((visibility("hidden")));
 
     return (const char *)address >= __ehdr_start && (const char *)address < _end;
 }

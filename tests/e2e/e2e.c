@@ -7,6 +7,8 @@
 #include <string.h>
 
 static CUmodule module;
+static void *pinned; /* kept: to free it would wait for the device */
+enum { PINNED = 48 << 20 };
 
 /* The kernels' PTX; the simulated driver knows them by name and ignores the image. */
 static char *kernel_image(void)
@@ -36,6 +38,7 @@ void e2e_setup(void)
     image = kernel_image();
     OK(cuModuleLoadData(&module, image));
     free(image);
+    OK(cuMemHostAlloc(&pinned, PINNED, CU_MEMHOSTALLOC_PORTABLE));
 }
 
 CUfunction e2e_kernel(const char *name)
@@ -76,7 +79,7 @@ void e2e_gate_open(struct e2e_gate *gate)
 
 void e2e_gate_free(struct e2e_gate *gate)
 {
-    OK(cuMemFreeHost((void *)gate->flag));
+    OK(cuMemFreeHost((void *)(uintptr_t)gate->flag));
 }
 
 static uint32_t word_at(size_t i, uint32_t seed)
@@ -125,17 +128,13 @@ void *e2e_filled(size_t bytes, uint32_t seed)
 bool e2e_device_is_filled(CUdeviceptr p, size_t bytes, uint32_t seed)
 {
     CUstream s;
-    void *pinned;
-    bool same;
 
+    CHECK(bytes <= PINNED);
     OK(cuStreamCreate(&s, CU_STREAM_NON_BLOCKING));
-    OK(cuMemHostAlloc(&pinned, bytes, 0));
     OK(cuMemcpyDtoHAsync(pinned, p, bytes, s));
     OK(cuStreamSynchronize(s));
-    same = e2e_is_filled(pinned, bytes, seed);
-    OK(cuMemFreeHost(pinned));
     OK(cuStreamDestroy(s));
-    return same;
+    return e2e_is_filled(pinned, bytes, seed);
 }
 
 CUdeviceptr e2e_device_alloc(size_t bytes)
@@ -149,8 +148,10 @@ CUdeviceptr e2e_device_alloc(size_t bytes)
 bool e2e_is_rewritten(void)
 {
     const char *preload = getenv("LD_PRELOAD"), *mode = getenv("EPOCHSHIM_MODE");
+    const char *least = getenv("EPOCHSHIM_MIN_BYTES");
 
-    return preload && strstr(preload, "libepochshim") && (!mode || strcmp(mode, "rewrite") == 0);
+    return preload && strstr(preload, "libepochshim") && (!mode || strcmp(mode, "rewrite") == 0) &&
+           least && strcmp(least, "1") == 0 && !getenv("SIMGPU_FAIL");
 }
 
 long e2e_driver_calls(const char *function)

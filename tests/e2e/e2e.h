@@ -47,7 +47,7 @@ bool e2e_device_is_filled(CUdeviceptr p, size_t bytes, uint32_t seed);
 
 CUdeviceptr e2e_device_alloc(size_t bytes);
 
-/* True under the shim in a mode that rewrites: then staging must show, natively it must not. */
+/* True under the shim when it stages copies of every size: then staging must show. */
 bool e2e_is_rewritten(void);
 
 /* On the simulated GPU: how often the driver's own function was called. -1 on a real one. */

@@ -5,22 +5,26 @@
 
 #define EXPORT __attribute__((visibility("default")))
 
+EXPORT int cudnnCreate(void);
 EXPORT int cudnnCreate(void)
 {
     return 42;
 }
 
+EXPORT void *cudnn_find_self(const char *name);
 EXPORT void *cudnn_find_self(const char *name)
 {
     return dlsym(RTLD_DEFAULT, name);
 }
 
 /* The driver's name in a library that is not the driver. */
+EXPORT int cuMemAlloc_v2(void);
 EXPORT int cuMemAlloc_v2(void)
 {
     return 43;
 }
 
+EXPORT int cuMyOwn(void);
 EXPORT int cuMyOwn(void)
 {
     return 44;

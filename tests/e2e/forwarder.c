@@ -7,11 +7,13 @@
 #define EXPORT __attribute__((visibility("default")))
 
 #ifdef LAST
+EXPORT int chain(void);
 EXPORT int chain(void)
 {
     return 1;
 }
 #else
+EXPORT int chain(void);
 EXPORT int chain(void)
 {
     int (*next)(void) = (int (*)(void))dlsym(RTLD_NEXT, "chain");
@@ -19,6 +21,7 @@ EXPORT int chain(void)
     return next && next != chain ? 1 + next() : -1;
 }
 
+EXPORT void *weak_next(void);
 EXPORT void *weak_next(void)
 {
     return dlsym(RTLD_NEXT, "ompt_start_tool");

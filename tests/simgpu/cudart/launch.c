@@ -45,7 +45,10 @@ cudaError_t __cudaPopCallConfiguration(dim3 *grid, dim3 *block, size_t *shared, 
 static CUresult launch(const struct rt_driver *d, CUfunction fn, dim3 g, dim3 b, void **args,
                        size_t shared, cudaStream_t s)
 {
-    return d->cuLaunchKernel(fn, g.x, g.y, g.z, b.x, b.y, b.z, (unsigned)shared, s, args, NULL);
+    CUresult r = d->cuLaunchKernel(fn, g.x, g.y, g.z, b.x, b.y, b.z, (unsigned)shared, s, args, NULL);
+
+    /* What was passed through as a handle was none. */
+    return r == CUDA_ERROR_INVALID_HANDLE ? (CUresult)cudaErrorInvalidDeviceFunction : r;
 }
 
 static CUresult launch_handle(const struct rt_driver *d, cudaKernel_t k, dim3 g, dim3 b,

@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: MIT */
+/* The kernels, by name: tests/kernels/kernels.cu in C. Parameters lie as the compiler lays them
+ * out. A step runs under the driver's lock, and returns false if it cannot end yet: a gate. */
+#include "tests/simgpu/sim.h"
+
+#include <string.h>
+
+#define P(offset, size)                                                                            \
+    {                                                                                              \
+        offset, size                                                                               \
+    }
+
+static uint64_t u64(const unsigned char *params, unsigned offset)
+{
+    uint64_t v;
+
+    memcpy(&v, params + offset, 8);
+    return v;
+}
+
+static uint32_t u32(const unsigned char *params, unsigned offset)
+{
+    uint32_t v;
+
+    memcpy(&v, params + offset, 4);
+    return v;
+}
+
+static float f32(const unsigned char *params, unsigned offset)
+{
+    float v;
+
+    memcpy(&v, params + offset, 4);
+    return v;
+}
+
+/* The bytes behind a pointer parameter: the device reads pinned and managed memory too. */
+static void *at(const unsigned char *params, unsigned offset)
+{
+    return sim_alias(u64(params, offset), 1);
+}
+
+static bool empty(const unsigned char *params)
+{
+    return true;
+}
+
+static bool fill_u32(const unsigned char *params)
+{
+    volatile uint32_t *p = at(params, 0);
+
+    for (uint64_t i = 0; i < u64(params, 8); i++)
+        p[i] = u32(params, 16);
+    return true;
+}
+
+static bool copy_u32(const unsigned char *params)
+{
+    memmove(at(params, 8), at(params, 0), u64(params, 16) * 4);
+    return true;
+}
+
+static bool scale_f32(const unsigned char *params)
+{
+    float *x = at(params, 0);
+
+    for (uint64_t i = 0; i < u64(params, 16); i++)
+        x[i] *= f32(params, 8);
+    return true;
+}
+
+static bool axpy_f32(const unsigned char *params)
+{
+    const float *x = at(params, 8);
+    float *y = at(params, 16);
+
+    for (uint64_t i = 0; i < u64(params, 24); i++)
+        y[i] += f32(params, 0) * x[i];
+    return true;
+}
+
+static bool checksum_u32(const unsigned char *params)
+{
+    const uint32_t *p = at(params, 0);
+    uint64_t sum = 0;
+
+    for (uint64_t i = 0; i < u64(params, 8); i++)
+        sum += p[i];
+    memcpy(at(params, 16), &sum, 8);
+    return true;
+}
+
+static bool gate_wait(const unsigned char *params)
+{
+    return __atomic_load_n((uint32_t *)at(params, 0), __ATOMIC_SEQ_CST) == u32(params, 8);
+}
+
+static bool gate_set(const unsigned char *params)
+{
+    __atomic_store_n((uint32_t *)at(params, 0), u32(params, 8), __ATOMIC_SEQ_CST);
+    return true;
+}
+
+/* Memory-bound ones at 500 bytes a nanosecond, as copy.c has it. */
+static uint64_t launch_cost(const unsigned char *params)
+{
+    return 3000;
+}
+
+static uint64_t spin_cost(const unsigned char *params)
+{
+    return u64(params, 0);
+}
+
+static uint64_t cost_of_8(const unsigned char *params)
+{
+    return 3000 + u64(params, 8) * 4 / 500;
+}
+
+static uint64_t cost_of_16(const unsigned char *params)
+{
+    return 3000 + u64(params, 16) * 8 / 500;
+}
+
+static uint64_t cost_of_24(const unsigned char *params)
+{
+    return 3000 + u64(params, 24) * 12 / 500;
+}
+
+static const struct sim_kernel kernels[] = {
+    {"empty", 0, {P(0, 0)}, empty, launch_cost},
+    {"spin_ns", 1, {P(0, 8)}, empty, spin_cost},
+    {"fill_u32", 3, {P(0, 8), P(8, 8), P(16, 4)}, fill_u32, cost_of_8},
+    {"copy_u32", 3, {P(0, 8), P(8, 8), P(16, 8)}, copy_u32, cost_of_16},
+    {"scale_f32", 3, {P(0, 8), P(8, 4), P(16, 8)}, scale_f32, cost_of_16},
+    {"axpy_f32", 4, {P(0, 4), P(8, 8), P(16, 8), P(24, 8)}, axpy_f32, cost_of_24},
+    {"checksum_u32", 3, {P(0, 8), P(8, 8), P(16, 8)}, checksum_u32, cost_of_8},
+    {"gate_wait", 2, {P(0, 8), P(8, 4)}, gate_wait, launch_cost},
+    {"gate_set", 2, {P(0, 8), P(8, 4)}, gate_set, launch_cost},
+};
+
+const struct sim_kernel *sim_kernel_named(const char *name)
+{
+    for (size_t i = 0; i < sizeof kernels / sizeof *kernels; i++)
+        if (strcmp(kernels[i].name, name) == 0)
+            return &kernels[i];
+    return NULL;
+}
+
+bool sim_is_kernel(const struct sim_kernel *kernel)
+{
+    for (size_t i = 0; i < sizeof kernels / sizeof *kernels; i++)
+        if (kernel == &kernels[i])
+            return true;
+    return false;
+}

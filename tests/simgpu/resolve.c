@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: MIT */
+/* cuGetProcAddress: a name without suffix, a CUDA version and a flag choose one exported symbol.
+ * The per-thread flag prefers _ptds and _ptsz; of several ABIs the newest that the version knows is
+ * given. With SIMGPU_DRIVER_VERSION below 13000 newer functions are not found. */
+#include "tests/simgpu/sim.h"
+
+#include <string.h>
+
+#include "tests/simgpu/exports.h"
+
+/* A function of a driver newer than any header: what shall the shim think of it? */
+EXPORT CUresult cuSimUnheardOf(CUstream stream);
+EXPORT CUresult cuSimUnheardOf(CUstream stream)
+{
+    CUresult r = sim_enter("cuSimUnheardOf");
+
+    return r ? r : sim_leave(CUDA_SUCCESS);
+}
+
+static const struct {
+    const char *name;
+    void *address;
+} exports[] = {
+#define X(symbol) {#symbol, (void *)symbol},
+    SIM_EXPORTS(X)
+#undef X
+        {"cuSimUnheardOf", (void *)cuSimUnheardOf},
+};
+enum { EXPORTS = sizeof exports / sizeof *exports };
+
+/* The first CUDA version with this symbol, where it matters. */
+static const struct {
+    const char *symbol;
+    int version;
+} since[] = {
+    {"cuGetProcAddress_v2", 12000},   {"cuStreamGetId", 12000},
+    {"cuStreamGetId_ptsz", 12000},    {"cuCtxGetId", 12000},
+    {"cuLibraryLoadData", 12000},     {"cuLibraryUnload", 12000},
+    {"cuLibraryGetKernel", 12000},    {"cuLibraryGetGlobal", 12000},
+    {"cuKernelGetFunction", 12000},   {"cuFuncGetParamInfo", 12040},
+    {"cuKernelGetParamInfo", 12040},  {"cuLaunchKernelEx", 11060},
+    {"cuLaunchKernelEx_ptsz", 11060}, {"cuEventElapsedTime_v2", 12080},
+    {"cuSimUnheardOf", 13000},
+};
+
+static int first_version(const char *symbol)
+{
+    for (size_t i = 0; i < sizeof since / sizeof *since; i++)
+        if (strcmp(since[i].symbol, symbol) == 0)
+            return since[i].version;
+    return 0;
+}
+
+/* "cuMemcpyHtoD_v2_ptds" is cuMemcpyHtoD: ABI 2, per thread. */
+static bool describes(const char *symbol, const char *name, int *abi, bool *per_thread)
+{
+    size_t length = strlen(name);
+    const char *rest = symbol + length;
+
+    *abi = 1;
+    if (strncmp(symbol, name, length) != 0)
+        return false;
+    if (rest[0] == '_' && rest[1] == 'v' && rest[2] >= '2' && rest[2] <= '9') {
+        *abi = rest[2] - '0';
+        rest += 3;
+    }
+    *per_thread = strcmp(rest, "_ptds") == 0 || strcmp(rest, "_ptsz") == 0;
+    return !*rest || *per_thread;
+}
+
+static void *find(const char *name, int version, bool per_thread)
+{
+    void *best = NULL;
+    int best_rank = -1;
+
+    for (int i = 0; i < EXPORTS; i++) {
+        bool is_per_thread;
+        int abi, needs = first_version(exports[i].name), rank;
+
+        if (!describes(exports[i].name, name, &abi, &is_per_thread) || needs > version ||
+            needs > sim.version || (is_per_thread && !per_thread))
+            continue;
+        rank = abi * 2 + is_per_thread;
+        if (rank > best_rank) {
+            best_rank = rank;
+            best = exports[i].address;
+        }
+    }
+    return best;
+}
+
+static CUresult resolve(const char *name, void **function, int version, cuuint64_t flags,
+                        CUdriverProcAddressQueryResult *status)
+{
+    if (!name || !function)
+        return CUDA_ERROR_INVALID_VALUE;
+    *function = find(name, version, flags & CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM);
+    if (status)
+        *status = *function                    ? CU_GET_PROC_ADDRESS_SUCCESS
+                  : find(name, 1 << 30, false) ? CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT
+                                               : CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;
+    return *function ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND;
+}
+
+EXPORT CUresult cuGetProcAddress(const char *name, void **function, int version, cuuint64_t flags)
+{
+    CUresult r = sim_enter("cuGetProcAddress");
+
+    return r ? r : sim_leave(resolve(name, function, version, flags, NULL));
+}
+
+EXPORT CUresult cuGetProcAddress_v2(const char *name, void **function, int version,
+                                    cuuint64_t flags, CUdriverProcAddressQueryResult *status)
+{
+    CUresult r = sim_enter("cuGetProcAddress_v2");
+
+    return r ? r : sim_leave(resolve(name, function, version, flags, status));
+}
