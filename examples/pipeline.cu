@@ -12,7 +12,7 @@
 int main(int argc, char **argv)
 {
     const size_t bytes = argument(argc, argv, 1, 256) << 20;
-    const size_t chunk = std::min<size_t>(argument(argc, argv, 2, 16) << 20, bytes);
+    const size_t chunk = std::min<size_t>(argument(argc, argv, 2, 32) << 20, bytes);
     const size_t n = bytes / sizeof(float);
 
     std::vector<float> in(n), out(n);

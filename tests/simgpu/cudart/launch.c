@@ -45,7 +45,8 @@ cudaError_t __cudaPopCallConfiguration(dim3 *grid, dim3 *block, size_t *shared, 
 static CUresult launch(const struct rt_driver *d, CUfunction fn, dim3 g, dim3 b, void **args,
                        size_t shared, cudaStream_t s)
 {
-    CUresult r = d->cuLaunchKernel(fn, g.x, g.y, g.z, b.x, b.y, b.z, (unsigned)shared, s, args, NULL);
+    CUresult r =
+        d->cuLaunchKernel(fn, g.x, g.y, g.z, b.x, b.y, b.z, (unsigned)shared, s, args, NULL);
 
     /* What was passed through as a handle was none. */
     return r == CUDA_ERROR_INVALID_HANDLE ? (CUresult)cudaErrorInvalidDeviceFunction : r;

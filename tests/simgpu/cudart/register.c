@@ -14,14 +14,16 @@
  * A driver from before CUDA 12 has no libraries and kernels, but modules and functions, one of
  * each a device; there the handle that __cudaGetKernel gives out is our own entry.
  *
- * Variables. The size that the program registered is the right one; a driver that does not look
- * into the fat binary (the simulated one) may know no variable, and then its memory is allocated
- * here, zeroed, one a device. Initial values are not carried over. */
+ * Variables. Their size is the registered one: the simulated driver does not look into a fat
+ * binary. Managed ones are allocated here, so that the driver knows them for managed memory. All
+ * begin as zeros: initial values are not carried over.
+ */
 
 #include "cudart.h"
 
 #include <pthread.h>
 #include <stdlib.h>
+#include <string.h>
 
 struct entry { /* a kernel or a variable */
     struct entry *next;
@@ -121,19 +123,26 @@ static CUresult load_variable(struct entry *e, int device)
 
     if (*at)
         return CUDA_SUCCESS;
-    if (e->managed)
-        r = CUDA_ERROR_NOT_FOUND;
-    else if (have_libraries() && (r = load_library(e->from)) == CUDA_SUCCESS)
-        r = d->cuLibraryGetGlobal(at, &size, e->from->library, e->name);
-    else if ((r = load_module(e->from, device)) == CUDA_SUCCESS)
-        r = d->cuModuleGetGlobal(at, &size, e->from->module[device], e->name);
-    if (r == CUDA_SUCCESS)
+    if (e->managed) {
+        r = d->cuMemAllocManaged(at, e->size, CU_MEM_ATTACH_GLOBAL);
+        if (r ==
+            CUDA_SUCCESS) /* by the host: a fill by the device might come after its first use */
+            memset((void *)(size_t)*at, 0, e->size);
         return r;
-
-    r = e->managed ? d->cuMemAllocManaged(at, e->size, CU_MEM_ATTACH_GLOBAL)
-                   : d->cuMemAlloc(at, e->size);
-    if (r == CUDA_SUCCESS)
-        r = d->cuMemsetD8(*at, 0, e->size);
+    }
+    if (have_libraries()) {
+        r = load_library(e->from);
+        if (r == CUDA_SUCCESS)
+            r = d->cuLibraryGetGlobal(at, &size, e->from->library, e->name);
+    } else {
+        r = load_module(e->from, device);
+        if (r == CUDA_SUCCESS)
+            r = d->cuModuleGetGlobal(at, &size, e->from->module[device], e->name);
+    }
+    if (r == CUDA_SUCCESS && size < e->size) {
+        *at = 0;
+        r = CUDA_ERROR_NOT_SUPPORTED;
+    }
     return r;
 }
 
@@ -181,18 +190,22 @@ static CUresult handle_of(const void *host, cudaKernel_t *out)
 
 CUresult rt_kernel_function(cudaKernel_t handle, CUfunction *fn)
 {
-    struct entry *e = (struct entry *)(void *)handle;
+    CUresult r = (CUresult)cudaErrorInvalidDeviceFunction;
+    bool libraries = have_libraries();
     int device = slot();
-    CUresult r;
+    struct entry *e;
 
-    if (!handle)
-        return (CUresult)cudaErrorInvalidDeviceFunction;
-    *fn = (CUfunction)(void *)handle; /* a launch takes a CUkernel, too */
-    if (have_libraries())
-        return CUDA_SUCCESS;
     pthread_mutex_lock(&lock);
-    r = load_function(e, device);
-    *fn = e->function[device];
+    for (e = kernels; e; e = e->next)
+        if (handle && handle == (libraries ? e->kernel : (cudaKernel_t)(void *)e))
+            break;
+    if (e && libraries) {
+        r = CUDA_SUCCESS;
+        *fn = (CUfunction)(void *)handle; /* a launch takes a CUkernel, too */
+    } else if (e) {
+        r = load_function(e, device);
+        *fn = e->function[device];
+    }
     pthread_mutex_unlock(&lock);
     return r;
 }

@@ -99,8 +99,11 @@ static void copies(uint32_t *d, cudaStream_t s)
     OK(cudaMemcpy(back.data(), d, bytes, cudaMemcpyDefault));
     EXPECT(all(back, 7));
     OK(cudaMemset(d, 0x11, bytes));
+    OK(cudaDeviceSynchronize()); // a fill is asynchronous, and a non-blocking stream would overtake
+                                 // it
     OK(cudaMemcpyAsync(back.data(), d, bytes, cudaMemcpyDeviceToHost, s));
     OK(cudaStreamSynchronize(s));
+    EXPECT(all(back, 0x11111111));
     OK(cudaMemsetAsync(d, 0x22, bytes, s));
     OK(cudaMemcpyAsync(back.data(), d, bytes, cudaMemcpyDeviceToHost, s));
     EXPECT(all(back, 0x22222222));
@@ -115,6 +118,7 @@ static void copies(uint32_t *d, cudaStream_t s)
     OK(cudaMemcpy2D(block.data(), 64, pitched, pitch, 64, 32, cudaMemcpyDeviceToHost));
     EXPECT(all(block, 7));
     OK(cudaMemset2D(pitched, pitch, 0x33, 64, 32));
+    OK(cudaDeviceSynchronize());
     OK(cudaMemcpy2DAsync(block.data(), 64, pitched, pitch, 64, 32, cudaMemcpyDefault, s));
     OK(cudaStreamSynchronize(s));
     EXPECT(all(block, 0x33333333));
