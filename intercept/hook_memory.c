@@ -6,21 +6,6 @@
 
 #include "intercept/hooks.h"
 #include "shim/memory.h"
-#include "shim/pool.h"
-
-/* A refused pinning, and staging memory that could have been in its way: once more, without it. */
-static bool is_worth_another_try(CUresult r)
-{
-    CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
-    bool gave;
-
-    if (r != CUDA_ERROR_OUT_OF_MEMORY || !es_port_complete(&es_port) ||
-        es_port.capture_mode(&mode) != CUDA_SUCCESS)
-        return false;
-    gave = es_pool_give_back();
-    es_port.capture_mode(&mode);
-    return gave;
-}
 
 static CUresult noted(CUresult r, const void *p, size_t bytes, enum es_memory kind)
 {
@@ -59,8 +44,6 @@ ES_EXPORT CUresult CUDAAPI cuMemAllocHost_v2(void **p, size_t bytes)
 
     es_note(ES_SEEN_ALLOC);
     r = ES_REAL(cuMemAllocHost_v2)(p, bytes);
-    if (is_worth_another_try(r))
-        r = ES_REAL(cuMemAllocHost_v2)(p, bytes);
     return r == CUDA_SUCCESS ? noted(r, *p, bytes, ES_MEM_PINNED) : r;
 }
 
@@ -70,31 +53,19 @@ ES_EXPORT CUresult CUDAAPI cuMemHostAlloc(void **p, size_t bytes, unsigned flags
 
     es_note(ES_SEEN_ALLOC);
     r = ES_REAL(cuMemHostAlloc)(p, bytes, flags);
-    if (is_worth_another_try(r))
-        r = ES_REAL(cuMemHostAlloc)(p, bytes, flags);
     return r == CUDA_SUCCESS ? noted(r, *p, bytes, ES_MEM_PINNED) : r;
 }
 
 ES_EXPORT CUresult CUDAAPI cuMemHostRegister(void *p, size_t bytes, unsigned flags)
 {
-    CUresult r;
-
     es_note(ES_SEEN_ALLOC);
-    r = ES_REAL(cuMemHostRegister)(p, bytes, flags);
-    if (is_worth_another_try(r))
-        r = ES_REAL(cuMemHostRegister)(p, bytes, flags);
-    return noted(r, p, bytes, ES_MEM_PINNED);
+    return noted(ES_REAL(cuMemHostRegister)(p, bytes, flags), p, bytes, ES_MEM_PINNED);
 }
 
 ES_EXPORT CUresult CUDAAPI cuMemHostRegister_v2(void *p, size_t bytes, unsigned flags)
 {
-    CUresult r;
-
     es_note(ES_SEEN_ALLOC);
-    r = ES_REAL(cuMemHostRegister_v2)(p, bytes, flags);
-    if (is_worth_another_try(r))
-        r = ES_REAL(cuMemHostRegister_v2)(p, bytes, flags);
-    return noted(r, p, bytes, ES_MEM_PINNED);
+    return noted(ES_REAL(cuMemHostRegister_v2)(p, bytes, flags), p, bytes, ES_MEM_PINNED);
 }
 
 ES_EXPORT CUresult CUDAAPI cuMemFree_v2(CUdeviceptr p)

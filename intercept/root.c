@@ -70,7 +70,6 @@ static void fill_port(void)
     ES_PORT(event_query, cuEventQuery);
     ES_PORT(event_wait, cuEventSynchronize);
     ES_PORT(host_register, cuMemHostRegister_v2);
-    ES_PORT(host_unregister, cuMemHostUnregister);
     ES_PORT(pointer_attributes, cuPointerGetAttributes);
     ES_PORT(stream_is_capturing, cuStreamIsCapturing);
     ES_PORT(stream_context, cuStreamGetCtx);

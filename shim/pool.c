@@ -14,9 +14,8 @@
 #include <sys/mman.h>
 
 struct slab {
-    void *map, *memory; /* memory: what is registered, aligned to huge pages */
+    void *map;
     size_t bytes;
-    unsigned count;
     struct slab *next;
     struct es_chunk chunks[];
 };
@@ -145,53 +144,6 @@ void es_pool_abandon_all(void)
     pthread_mutex_unlock(&list_lock);
 }
 
-/* Off the list, with no lease, every copy complete. Its context may not be current: neither call
- * asks for that. */
-static bool unpin(struct es_pool *p)
-{
-    bool all = true;
-
-    for (struct slab *s = p->slabs; s; s = s->next) {
-        for (unsigned i = 0; i < s->count; i++)
-            p->port->event_destroy(s->chunks[i].event);
-        all &= p->port->host_unregister(s->memory) == CUDA_SUCCESS;
-    }
-    return all;
-}
-
-bool es_pool_give_back(void)
-{
-    struct es_pool *idle = NULL;
-    bool gave = false;
-
-    pthread_mutex_lock(&list_lock);
-    for (struct es_pool **at = &list, *p; (p = *at);) {
-        bool unused;
-
-        pthread_mutex_lock(&p->lock);
-        unused = p->users == 0 && !p->pending && p->slabs;
-        pthread_mutex_unlock(&p->lock);
-        if (unused) {
-            *at = p->next;
-            p->next = idle;
-            idle = p;
-        } else {
-            at = &p->next;
-        }
-    }
-    pthread_mutex_unlock(&list_lock);
-    while (idle) {
-        struct es_pool *p = idle;
-
-        idle = p->next;
-        if (unpin(p)) { /* else the driver still holds the pages: they stay mapped */
-            free_pool(p);
-            gave = true;
-        }
-    }
-    return gave;
-}
-
 /* Under the pool's lock: takes up to n chunks off the list that begins at *head. */
 static unsigned take(struct es_chunk **head, unsigned n, struct es_chunk **out)
 {
@@ -252,14 +204,12 @@ static struct slab *make_slab(struct es_pool *p, unsigned n)
     if (!s)
         return NULL;
     s->bytes = mapped;
-    s->count = n;
     s->map = mmap(NULL, mapped, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (s->map == MAP_FAILED) {
         free(s);
         return NULL;
     }
     memory = (char *)(((uintptr_t)s->map + HUGE_PAGE - 1) & ~(uintptr_t)(HUGE_PAGE - 1));
-    s->memory = memory;
     madvise(memory, bytes, MADV_HUGEPAGE);
     madvise(s->map, mapped, MADV_DONTFORK); /* a child that writes must not move our pages */
     for (; made < n; made++) {

@@ -45,10 +45,6 @@ void es_pool_attach(struct es_pool *pool);
  * came there would be taken for it. */
 void es_pool_abandon_all(void);
 
-/* The program was refused pinned memory, of which we may hold some: gives back what no copy uses.
- * Blocks as the driver's unregister does. True: something was given back, asking again may help. */
-bool es_pool_give_back(void);
-
 /* Bytes pinned now and at most, over all contexts; and the size at which the driver first refused
  * to pin more (0: never). */
 struct es_pool_totals {

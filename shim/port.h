@@ -29,8 +29,6 @@ struct es_port {
      * for queued work (measured: tests/hardware, probe c). */
     CUresult (*host_register)(void *p, size_t bytes, unsigned flags);
 
-    CUresult (*host_unregister)(void *p);
-
     CUresult (*pointer_attributes)(unsigned n, CUpointer_attribute *which, void **values,
                                    CUdeviceptr p);                      /* (cheap) */
     CUresult (*stream_is_capturing)(CUstream, CUstreamCaptureStatus *); /* (cheap) */
@@ -47,10 +45,9 @@ struct es_port {
 static inline bool es_port_complete(const struct es_port *p)
 {
     return p->copy_h2d && p->copy_d2h && p->event_create && p->event_destroy && p->event_record &&
-           p->event_query && p->event_wait && p->host_register && p->host_unregister &&
-           p->pointer_attributes && p->stream_is_capturing && p->stream_context &&
-           p->context_current && p->context_push && p->context_pop && p->context_device &&
-           p->context_flags && p->capture_mode;
+           p->event_query && p->event_wait && p->host_register && p->pointer_attributes &&
+           p->stream_is_capturing && p->stream_context && p->context_current && p->context_push &&
+           p->context_pop && p->context_device && p->context_flags && p->capture_mode;
 }
 
 #endif

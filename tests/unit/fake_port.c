@@ -111,12 +111,6 @@ static CUresult host_register(void *p, size_t bytes, unsigned flags)
     return CUDA_SUCCESS;
 }
 
-static CUresult host_unregister(void *p)
-{
-    fake.unpins++;
-    return CUDA_SUCCESS;
-}
-
 const struct es_port *fake_port(void)
 {
     static const struct es_port port = {.copy_h2d = copy_h2d,
@@ -126,7 +120,6 @@ const struct es_port *fake_port(void)
                                         .event_record = event_record,
                                         .event_query = event_query,
                                         .event_wait = event_wait,
-                                        .host_register = host_register,
-                                        .host_unregister = host_unregister};
+                                        .host_register = host_register};
     return &port;
 }

@@ -15,7 +15,6 @@ struct fake {
     unsigned copies;  /* enqueued so far */
     unsigned waits;   /* event_wait calls */
     unsigned pins;    /* host_register calls */
-    unsigned unpins;  /* host_unregister calls */
     size_t pin_limit; /* bytes that host_register grants in all */
     size_t pinned;
     unsigned fail_copy; /* the nth copy fails; 0: none */

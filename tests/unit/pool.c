@@ -110,25 +110,3 @@ TEST(pool, case_32_a_new_context_under_an_old_handle)
     es_pool_end(es_pool_detach(context(5)));
     CHECK(es_pool_detach(context(5)) == NULL);
 }
-
-/* Pinned memory that the program is refused for our sake is given back, but for what a copy uses.
- */
-TEST(pool, case_7_idle_memory_is_given_back)
-{
-    struct fake *fake = fake_reset();
-    struct es_pool *p = es_pool_of(fake_port(), context(6), 1, CHUNK, 4 * CHUNK);
-    uint64_t before = es_pool_totals().pinned;
-    struct es_chunk *c[4];
-
-    CHECK_EQ_INT(es_pool_lease(p, 4, c), 4);
-    CHECK(!es_pool_give_back()); /* leased */
-    es_pool_return(p, c, 4);
-    CHECK(es_pool_give_back());
-    CHECK_EQ_INT(fake->unpins, 1);
-    CHECK_EQ_U64(es_pool_totals().pinned, before);
-    CHECK(!es_pool_give_back());
-    p = es_pool_of(fake_port(), context(6), 1, CHUNK, 4 * CHUNK); /* and pinned anew later */
-    CHECK_EQ_INT(es_pool_lease(p, 4, c), 4);
-    es_pool_return(p, c, 4);
-    es_pool_end(es_pool_detach(context(6)));
-}
