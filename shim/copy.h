@@ -46,8 +46,9 @@ CUresult es_copy_end(struct es_copy *c, CUresult result);
  * memory that the driver does not know, or if a capture is open: then nothing is asked. */
 bool es_copy_direction(CUdeviceptr dst, CUdeviceptr src, enum es_direction *dir);
 
-/* Async H2D copies of this size or more natively wait for their stream (H200, driver 13.0: 1 MiB
- * does not, 16 MiB does). So waiting there for a chunk of one's own stream is no new wait. */
-#define ES_ASYNC_BLOCKS_FROM ((uint64_t)16 << 20)
+/* Async H2D copies of this size or more natively wait for their stream before they read the source
+ * (H200, driver 13.0: 2 MiB does not, 3 MiB does; tests/hardware/probe). So waiting there for one's own
+ * stream is no new wait. */
+#define ES_ASYNC_BLOCKS_FROM ((uint64_t)3 << 20)
 
 #endif

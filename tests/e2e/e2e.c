@@ -151,7 +151,7 @@ bool e2e_is_rewritten(void)
     const char *least = getenv("EPOCHSHIM_MIN_BYTES");
 
     return preload && strstr(preload, "libepochshim") && (!mode || strcmp(mode, "rewrite") == 0) &&
-           least && strcmp(least, "1") == 0 && !getenv("SIMGPU_FAIL");
+           least && strcmp(least, "1") == 0 && !getenv("SIMGPU_PIN_LIMIT");
 }
 
 long e2e_driver_calls(const char *function)

@@ -2,8 +2,9 @@
 /* Copies and memsets, with native's promises (measured on an H200, driver 13.0):
  *
  *   sync, any                   done at return; while it waits, other threads' launches are held
- *   Async H2D from pageable     below 4 MiB the source is read at the call; from there on the call
- *                               waits for its stream
+ *   Async H2D from pageable     below 3 MiB the source is read at the call; from there on the call
+ *                               waits for its stream; and it waits when 4 MiB are read and not yet
+ *                               copied
  *   Async D2H to pageable       done at return
  *   pinned or managed host side read or written in stream order
  *
@@ -13,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ASYNC_BLOCKS_FROM = 4 << 20 };
+enum { ASYNC_BLOCKS_FROM = 3 << 20, SNAPSHOTS = 4 << 20 };
 
 /* GB/s, that is bytes a nanosecond. */
 static const double pinned_speed = 13.7, pageable_h2d = 1.7, pageable_d2h = 3.5, device_speed = 500;
@@ -64,6 +65,20 @@ static void wait_holding_launches(struct sim_op *op)
     pthread_cond_broadcast(&sim.changed);
 }
 
+/* Room for a snapshot: waits for the oldest ones. */
+static void make_room(size_t bytes)
+{
+    while (sim.snapshot_bytes + bytes > SNAPSHOTS) {
+        struct sim_op *op = sim.first;
+
+        while (op && !(op->work.kind == SIM_COPY && op->work.copy.owned))
+            op = op->next;
+        if (!op)
+            return;
+        sim_wait_op(op, "an Async copy that finds the driver's staging memory full");
+    }
+}
+
 /* w: kind, dst and src addresses, and the shape; dst and src say where they are. */
 static CUresult copy(struct CUstream_st *s, bool sync, struct sim_work *w, const struct side *dst,
                      const struct side *src)
@@ -86,6 +101,8 @@ static CUresult copy(struct CUstream_st *s, bool sync, struct sim_work *w, const
     if (s->capture)
         return sim_submit(s, w, NULL);
     if (!blocks && src->pageable && w->copy.rows == 1) {
+        make_room(bytes);
+        sim.snapshot_bytes += bytes;
         w->copy.owned = malloc(bytes);
         memcpy(w->copy.owned, w->copy.src, bytes);
         w->copy.src = w->copy.owned;

@@ -47,10 +47,11 @@ static bool empty(const unsigned char *params)
 
 static bool fill_u32(const unsigned char *params)
 {
-    volatile uint32_t *p = at(params, 0);
+    uint32_t *p = at(params, 0), v = u32(params, 16);
+    uint64_t n = u64(params, 8);
 
-    for (uint64_t i = 0; i < u64(params, 8); i++)
-        p[i] = u32(params, 16);
+    for (uint64_t i = 0; i < n; i++)
+        p[i] = v;
     return true;
 }
 
@@ -62,29 +63,31 @@ static bool copy_u32(const unsigned char *params)
 
 static bool scale_f32(const unsigned char *params)
 {
-    float *x = at(params, 0);
+    float *x = at(params, 0), a = f32(params, 8);
+    uint64_t n = u64(params, 16);
 
-    for (uint64_t i = 0; i < u64(params, 16); i++)
-        x[i] *= f32(params, 8);
+    for (uint64_t i = 0; i < n; i++)
+        x[i] *= a;
     return true;
 }
 
 static bool axpy_f32(const unsigned char *params)
 {
     const float *x = at(params, 8);
-    float *y = at(params, 16);
+    float *y = at(params, 16), a = f32(params, 0);
+    uint64_t n = u64(params, 24);
 
-    for (uint64_t i = 0; i < u64(params, 24); i++)
-        y[i] += f32(params, 0) * x[i];
+    for (uint64_t i = 0; i < n; i++)
+        y[i] += a * x[i];
     return true;
 }
 
 static bool checksum_u32(const unsigned char *params)
 {
     const uint32_t *p = at(params, 0);
-    uint64_t sum = 0;
+    uint64_t sum = 0, n = u64(params, 8);
 
-    for (uint64_t i = 0; i < u64(params, 8); i++)
+    for (uint64_t i = 0; i < n; i++)
         sum += p[i];
     memcpy(at(params, 16), &sum, 8);
     return true;

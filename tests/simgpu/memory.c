@@ -74,6 +74,25 @@ static void *map(size_t bytes, int protection)
     return p;
 }
 
+/* Timed: memory that was touched before, or the first copy would pay for it. One arena, made at the
+ * first allocation and handed out once; what does not fit is mapped as it is. */
+static char *timed_alias(size_t bytes)
+{
+    enum { ARENA = 384 << 20 };
+    static char *arena;
+    static size_t used;
+
+    if (!arena) {
+        arena = map(ARENA, PROT_READ | PROT_WRITE);
+        if (arena)
+            madvise(arena, ARENA, MADV_POPULATE_WRITE);
+    }
+    if (!arena || bytes > ARENA - used)
+        return map(bytes, PROT_READ | PROT_WRITE);
+    used += bytes;
+    return arena + used - bytes;
+}
+
 static CUresult allocate(CUdeviceptr *p, size_t bytes, struct CUctx_st *c, bool from_pool)
 {
     size_t rounded = (bytes + 4095) & ~(size_t)4095;
@@ -82,11 +101,10 @@ static CUresult allocate(CUdeviceptr *p, size_t bytes, struct CUctx_st *c, bool 
     if (!p || !bytes)
         return CUDA_ERROR_INVALID_VALUE;
     address = map(rounded, PROT_NONE);
-    alias = map(rounded, PROT_READ | PROT_WRITE);
+    alias =
+        sim.scheduler == SIM_TIMED ? timed_alias(rounded) : map(rounded, PROT_READ | PROT_WRITE);
     if (!address || !alias)
         return CUDA_ERROR_OUT_OF_MEMORY;
-    if (sim.scheduler == SIM_TIMED)
-        madvise(alias, rounded, MADV_POPULATE_WRITE); /* or the first copy would pay for it */
     add((uintptr_t)address, bytes, alias, SIM_DEVICE, from_pool ? NULL : c, c->device);
     *p = (uintptr_t)address;
     return CUDA_SUCCESS;

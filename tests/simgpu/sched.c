@@ -222,6 +222,15 @@ static void copy_rows(const struct sim_work *w)
     }
 }
 
+static void run_copy(struct sim_work *w)
+{
+    copy_rows(w);
+    if (w->copy.owned)
+        sim.snapshot_bytes -= w->copy.width;
+    free(w->copy.owned);
+    w->kind = SIM_NOTHING;
+}
+
 static void fill_rows(const struct sim_work *w)
 {
     for (size_t row = 0; row < w->fill.rows; row++)
@@ -255,8 +264,7 @@ static bool run(struct sim_op *op)
     case SIM_NOTHING:
         break;
     case SIM_COPY:
-        copy_rows(w);
-        free(w->copy.owned);
+        run_copy(w);
         break;
     case SIM_FILL:
         fill_rows(w);
@@ -418,11 +426,8 @@ static void *run_timed(void *unused)
                 if (exclusive)
                     *busy = op->ends_ns;
                 /* The bytes move within that time, not on top of it. */
-                if (op->work.kind == SIM_COPY) {
-                    copy_rows(&op->work);
-                    free(op->work.copy.owned);
-                    op->work.kind = SIM_NOTHING;
-                }
+                if (op->work.kind == SIM_COPY)
+                    run_copy(&op->work);
             }
         }
         for (struct sim_op *op = sim.first; op; op = op->next) {

@@ -149,7 +149,7 @@ struct sim {
     uint64_t seed;
     int version, devices;
     double hang_s;
-    size_t pin_limit, pinned;
+    size_t pin_limit, pinned, snapshot_bytes;
     bool initialised, trace;
     struct sim_op *first, **last; /* outstanding */
     uint64_t steps;               /* operations finished: progress */
