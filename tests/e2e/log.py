@@ -1,0 +1,118 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""The log and the options, as a user meets them: what is counted, what is printed, and where. Prints TAP.
+
+Usage: log.py LIBEPOCHSHIM DOORS LIBRARY_PATH   (DOORS: the program of doors.c)
+"""
+import os
+import re
+import subprocess
+import sys
+import tempfile
+
+shim, doors, library_path = sys.argv[1:4]
+results = []
+
+
+def run(*args, preload=True, **env):
+    """(exit status, stdout, stderr) of doors with these EPOCHSHIM_... options."""
+    whole = {k: v for k, v in os.environ.items() if not k.startswith("EPOCHSHIM_")}
+    whole["LD_LIBRARY_PATH"] = library_path
+    if preload:
+        whole["LD_PRELOAD"] = os.pathsep.join(filter(None, [os.environ.get("LD_PRELOAD"), shim]))
+    for key, value in env.items():
+        whole[key if key.isupper() and "_" in key else "EPOCHSHIM_" + key.upper()] = value
+    done = subprocess.run([doors, *args], env=whole, capture_output=True, text=True, timeout=60)
+    return done.returncode, done.stdout, done.stderr
+
+
+def check(name, good, detail=""):
+    results.append(bool(good))
+    print(f"{'ok' if good else 'not ok'} {len(results)} - {name}")
+    if not good:
+        print("# " + str(detail).replace("\n", "\n# "))
+
+
+def seen(log, what):
+    m = re.search(r"(\d+) " + what, log)
+    return int(m.group(1)) if m else 0
+
+
+def counts(log):
+    return [tuple(map(int, m)) for m in re.findall(r"^copies: seen (\d+), staged (\d+), native (\d+)$", log, re.M)]
+
+
+for door in ("direct", "dlsym", "resolve", "per-thread"):
+    status, out, log = run(door, "5", "7", EPOCHSHIM_MIN_BYTES="1")
+    check(f"{door}: each call is counted once",
+          status == 0 and out == "done\n" and counts(log) == [(5, 5, 0)] and
+          seen(log, "kernel launches") == seen(log, "event records") == seen(log, "stream waits") == 7, log)
+
+native = run("direct", "2", "2", preload=False)
+check("without the library nothing is printed", native == (0, "done\n", ""), native)
+for mode in ("off", "observe", "rewrite"):
+    check(f"mode {mode}: same output and status", run("direct", "2", "2", mode=mode)[:2] == native[:2])
+check("off prints no log", run("direct", "2", "2", mode="off")[2] == "")
+check("log=off prints no log", run("direct", "2", "2", log="off")[2] == "")
+log = run("direct", "3", "1", mode="observe")[2]
+check("observe rewrites nothing, counts and times", counts(log) == [(3, 0, 3)] and "GB/s" in log, log)
+check("a log without staging says so", "Nothing was staged" in log, log)
+log = run("direct", "3", "1")[2]
+check("small copies are native, with the reason", "native is as fast at this size" in log, log)
+log = run("direct", "0", "3")[2]
+check("launches alone are worth a log", counts(log) == [(0, 0, 0)] and seen(log, "kernel launches") == 3, log)
+check("nothing used, nothing printed", run("direct", "0", "0")[2] == "")
+
+log = run("direct", "5", "1", EPOCHSHIM_MIN_BYTES="1", limit="2")[2]
+check("limit: only the first so many", counts(log) == [(5, 2, 3)] and "EPOCHSHIM_LIMIT is reached" in log, log)
+log = run("direct", "5", "1", EPOCHSHIM_MIN_BYTES="1", verify="1")[2]
+check("verify compares each staged copy", "verify: 5 staged copies the same, 0 DIFFERENT" in log, log)
+log = run("direct", "5", "1", EPOCHSHIM_MIN_BYTES="1", CUDA_LAUNCH_BLOCKING="1")[2]
+check("CUDA_LAUNCH_BLOCKING: native", "CUDA_LAUNCH_BLOCKING is set" in log and counts(log) == [(5, 0, 5)], log)
+log = run("direct", "5", "1", EPOCHSHIM_MIN_BYTES="1", SIMGPU_FAIL="cuMemHostRegister_v2:1+")[2]
+check("case 7: refused pinning is native, and told once with its size",
+      counts(log) == [(5, 0, 5)] and log.count("refused to pin more") == 1, log)
+log = run("direct", "5", "1", EPOCHSHIM_MIN_BYTES="1", SIMGPU_FAIL="cuEventCreate:2+")[2]
+check("a failing event is native", counts(log) == [(5, 0, 5)], log)
+status, out, log = run("direct", "5", "1", EPOCHSHIM_MIN_BYTES="1", SIMGPU_FAIL="cuMemcpyHtoDAsync_v2:2:700")
+check("the driver's error is the program's", status == 3 and out == "copy gives 700\n", out + log)
+
+log = run("direct", "1", "1", mode="quick")[2]
+line = log.splitlines()[0]
+check("a bad value is one line with what is accepted",
+      all(w in line for w in ("EPOCHSHIM_MODE", "quick", "off, observe, rewrite")) and
+      log.count("epochshim: ") == 1, log)
+log = run("direct", "1", "1", treads="4")[2]
+check("an unknown name is one line with the nearest", "EPOCHSHIM_THREADS" in log.splitlines()[0], log)
+log = run("direct", "1", "1", help="1")[2]
+check("help prints the table", all("EPOCHSHIM_" + n in log for n in ("MODE", "POOL", "LOG_FILE")), log)
+log = run("direct", "1", "1", pool="8M", threads="3")[2]
+check("the settings that were changed are named", re.search(r"^settings: POOL=8M THREADS=3$", log, re.M), log)
+log = run("direct", "1", "1", OMPI_COMM_WORLD_RANK="3")[2]
+check("the header has the rank", re.search(r"^--- epochshim [\d.]+, pid \d+, rank 3, ", log), log)
+log = run("direct", "1", "1", EPOCHSHIM_MIN_BYTES="1", log="full")[2]
+check("no line is wider than 80 columns",
+      max(map(len, (l for l in log.splitlines() if doors not in l))) <= 80, log)
+check("the call site is named", "doors" in log.split("busiest call sites:")[1].splitlines()[1], log)
+
+with tempfile.TemporaryDirectory() as folder:
+    status, out, err = run("direct", "1", "1", log_file=folder + "/%e.%p.log")
+    files = os.listdir(folder)
+    check("log_file: %e and %p", len(files) == 1 and re.fullmatch(r"e2e-doors\.\d+\.log", files[0]) and err == "",
+          str(files) + err)
+    shared = folder + "/shared"
+    for _ in range(2):
+        run("direct", "1", "1", log_file=shared)
+    with open(shared, encoding="utf-8") as f:
+        check("log_file: two processes, two logs", len(counts(f.read())) == 2)
+    log = run("direct", "1", "1", log_file=folder + "/no/such/folder")[2]
+    check("log_file: cannot be opened: one line, and the log on stderr",
+          log.startswith("epochshim: EPOCHSHIM_LOG_FILE: cannot open") and counts(log) == [(1, 0, 1)], log)
+
+for more, copies in (("fork", 2), ("exec", 2), ("thread-exit", 2), ("destructor", 3)):
+    status, out, log = run("direct", "2", "1", more)
+    check(f"case 17, 18: {more}: one log, complete",
+          status == 0 and out == "done\n" and counts(log) == [(copies, 0, copies)], f"{status} {out} {log}")
+
+print(f"1..{len(results)}")
+sys.exit(0 if all(results) else 1)
