@@ -10,7 +10,7 @@ import subprocess
 import sys
 import tempfile
 
-shim, doors, library_path = sys.argv[1:4]
+shim, doors, library_path = map(os.path.abspath, sys.argv[1:4])
 results = []
 
 
