@@ -4,11 +4,10 @@
 #include <dlfcn.h>
 #include <gnu/libc-version.h>
 #include <stdbool.h>
-#include <stdlib.h>
-#include <string.h>
+#include <stddef.h>
 
 #include "intercept/driver.h"
-#include "intercept/elf.h"
+#include "intercept/elf_lookup.h"
 
 typedef void *dlsym_fn(void *handle, const char *name);
 
@@ -33,6 +32,16 @@ static dlsym_fn *unversioned(const char *soname)
     return es_elf_by_soname(soname, &libc) ? (dlsym_fn *)es_elf_symbol(&libc, "dlsym") : NULL;
 }
 
+/* Of "2.36": 36. By hand, see es_same. */
+static int glibc_minor(void)
+{
+    int minor = 0;
+
+    for (const char *c = gnu_get_libc_version() + 2; *c >= '0' && *c <= '9'; c++)
+        minor = minor * 10 + (*c - '0');
+    return minor;
+}
+
 /* The dlsym behind ours: the C library's, or another preloaded hook's (unversioned, so it matches
  * any version). dlvsym is not hooked for this. A version is asked for only where it exists: a
  * failing dlvsym allocates. */
@@ -45,8 +54,7 @@ void es_dlsym_find_next(void)
 #else
 #error "no dlsym entry for this processor: add one beside dlsym-x86_64.S"
 #endif
-    const char *libc = gnu_get_libc_version();
-    bool merged = atoi(libc) > 2 || (strncmp(libc, "2.", 2) == 0 && atoi(libc + 2) >= 34);
+    bool merged = glibc_minor() >= 34; /* libdl became a part of libc */
     dlsym_fn *next = (dlsym_fn *)dlvsym(RTLD_NEXT, "dlsym", merged ? "GLIBC_2.34" : oldest);
 
     if (!next)

@@ -10,9 +10,8 @@
 
 #include <stdatomic.h>
 #include <stdint.h>
-#include <string.h>
 
-#include "intercept/elf.h"
+#include "intercept/elf_lookup.h"
 
 static const char *const names[ES_HOOK_COUNT] = {
 #define FOLLOW(symbol, group, params, args) [ES_HOOK_##symbol] = #symbol,
@@ -84,7 +83,7 @@ bool es_driver_learn_from(const void *address)
     struct es_object object;
 
     return !atomic_load_explicit(&learnt, memory_order_acquire) &&
-           es_elf_by_address(address, &object) && strcmp(object.soname, "libcuda.so.1") == 0 &&
+           es_elf_by_address(address, &object) && es_same(object.soname, "libcuda.so.1") &&
            es_driver_learn();
 }
 
@@ -114,7 +113,7 @@ bool es_driver_is_ours(const void *address)
 bool es_driver_is_hook(const char *name)
 {
     for (enum es_hook h = 0; h < ES_HOOK_COUNT; h++)
-        if (strcmp(names[h], name) == 0)
+        if (es_same(names[h], name))
             return true;
     return false;
 }

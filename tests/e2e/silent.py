@@ -78,5 +78,22 @@ for order in ("{j}:{s}", "{s}:{j}"):
         results.append(True)
         print(f"ok {len(results)} - {name} # SKIP libjemalloc2 is not installed")
 
+# A program under AddressSanitizer: clang links its runtime in, gcc's must be preloaded first.
+with tempfile.TemporaryDirectory() as folder:
+    for compiler in ("clang", "gcc"):
+        name = f"under {compiler}'s AddressSanitizer"
+        program = os.path.join(folder, compiler)
+        source = "#include <stdio.h>\n#include <dlfcn.h>\nint main(void) { return puts(dlsym(RTLD_DEFAULT, \"puts\") ? \"ok\" : \"no\") < 0; }\n"
+        built = shutil.which(compiler) and subprocess.run(
+            [compiler, "-fsanitize=address", "-x", "c", "-", "-o", program, "-ldl"], input=source, text=True,
+            capture_output=True).returncode == 0
+        if not built:
+            results.append(True)
+            print(f"ok {len(results)} - {name} # SKIP {compiler} cannot build it")
+            continue
+        runtime = subprocess.run(["gcc", "-print-file-name=libasan.so"], capture_output=True, text=True).stdout.strip()
+        done = run([program], f"{runtime}:{shim}" if compiler == "gcc" else shim)
+        check(name, done.returncode == 0 and done.stdout == "ok\n" and not done.stderr, done.stderr)
+
 print(f"1..{len(results)}")
 sys.exit(0 if all(results) else 1)

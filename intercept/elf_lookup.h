@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef ES_INTERCEPT_ELF_H
-#define ES_INTERCEPT_ELF_H
+#ifndef ES_INTERCEPT_ELF_LOOKUP_H
+#define ES_INTERCEPT_ELF_LOOKUP_H
 /* Looks into the objects that the loader has mapped, without asking the loader's dl* functions.
  *
  * A CUDA hook may not call dlsym: it would drop the program's pending dlerror, and take the
@@ -11,6 +11,17 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+
+/* strcmp() == 0 without the C library's: a sanitizer puts its own there, which may not be called
+ * while its runtime looks symbols up to initialise itself. So it is with every string function. */
+static inline bool es_same(const char *a, const char *b)
+{
+    while (*a && *a == *b) {
+        a++;
+        b++;
+    }
+    return *a == *b;
+}
 
 struct es_object {
     ElfW(Addr) base;

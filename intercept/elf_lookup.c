@@ -2,9 +2,7 @@
 /* Symbol look-up by hand, as the System V ABI (chapter 5, "Hash Table") and the GNU hash extension
  * describe it. The loader has relocated the addresses in the dynamic section of everything but the
  * vDSO; an address below the base is taken as relative. */
-#include "intercept/elf.h"
-
-#include <string.h>
+#include "intercept/elf_lookup.h"
 
 struct search {
     const char *soname;
@@ -22,9 +20,7 @@ static bool describe(const struct dl_phdr_info *info, struct es_object *o)
     const ElfW(Dyn) *d = NULL;
     ElfW(Word) soname = 0;
 
-    memset(o, 0, sizeof *o);
-    o->base = info->dlpi_addr;
-    o->lo = UINTPTR_MAX;
+    *o = (struct es_object){.base = info->dlpi_addr, .lo = UINTPTR_MAX};
     for (int i = 0; i < info->dlpi_phnum; i++) {
         const ElfW(Phdr) *p = &info->dlpi_phdr[i];
         uintptr_t start = info->dlpi_addr + p->p_vaddr;
@@ -75,7 +71,7 @@ static int visit(struct dl_phdr_info *info, size_t size, void *arg)
     (void)size;
     if (!describe(info, &o))
         return 0;
-    if (s->soname ? strcmp(o.soname, s->soname) != 0 : s->address < o.lo || s->address >= o.hi)
+    if (s->soname ? !es_same(o.soname, s->soname) : s->address < o.lo || s->address >= o.hi)
         return 0;
     *s->out = o;
     return 1;
@@ -100,7 +96,7 @@ static bool is_match(const struct es_object *o, uint32_t index, const char *name
     const ElfW(Sym) *s = &o->symbols[index];
 
     return s->st_shndx != SHN_UNDEF && s->st_value != 0 && ELF64_ST_TYPE(s->st_info) == STT_FUNC &&
-           strcmp(o->strings + s->st_name, name) == 0;
+           es_same(o->strings + s->st_name, name);
 }
 
 static uint32_t find_gnu(const struct es_object *o, const char *name)
