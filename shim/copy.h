@@ -47,8 +47,8 @@ CUresult es_copy_end(struct es_copy *c, CUresult result);
 bool es_copy_direction(CUdeviceptr dst, CUdeviceptr src, enum es_direction *dir);
 
 /* Async H2D copies of this size or more natively wait for their stream before they read the source
- * (H200, driver 13.0: 2 MiB does not, 3 MiB does; tests/hardware/probe). So waiting there for one's own
- * stream is no new wait. */
+ * (H200, driver 13.0: 2 MiB does not, 3 MiB does; tests/hardware/probe). So waiting there for one's
+ * own stream is no new wait. */
 #define ES_ASYNC_BLOCKS_FROM ((uint64_t)3 << 20)
 
 #endif

@@ -56,7 +56,8 @@ EXPORT CUresult cuLibraryUnload(CUlibrary library)
     return r ? r : sim_leave(CUDA_SUCCESS);
 }
 
-static CUresult kernel(const void **out, const char *name)
+/* A function's handle is its row in the table of kernels. */
+static CUresult kernel(const struct sim_kernel **out, const char *name)
 {
     *out = sim_kernel_named(name);
     return *out ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND;
@@ -66,14 +67,14 @@ EXPORT CUresult cuModuleGetFunction(CUfunction *function, CUmodule module, const
 {
     CUresult r = sim_enter("cuModuleGetFunction");
 
-    return r ? r : sim_leave(kernel((const void **)function, name));
+    return r ? r : sim_leave(kernel((const struct sim_kernel **)(void *)function, name));
 }
 
 EXPORT CUresult cuLibraryGetKernel(CUkernel *function, CUlibrary library, const char *name)
 {
     CUresult r = sim_enter("cuLibraryGetKernel");
 
-    return r ? r : sim_leave(kernel((const void **)function, name));
+    return r ? r : sim_leave(kernel((const struct sim_kernel **)(void *)function, name));
 }
 
 EXPORT CUresult cuKernelGetFunction(CUfunction *function, CUkernel k)
