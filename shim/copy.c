@@ -153,9 +153,10 @@ static void gather(const struct es_copy *c, CUcontext context, struct es_copy_fa
 /* Bytes to move at a time: a chunk, or less where the copy would not feed every thread twice. */
 static uint64_t piece_of(const struct es_copy *c)
 {
-    uint64_t fair = c->bytes / (2 * threads), least = 256 << 10;
+    const uint64_t least = 256 << 10, step = 64 << 10;
+    uint64_t fair = (c->bytes + 2 * threads - 1) / (2 * threads);
 
-    fair = fair < least ? least : fair & ~(uint64_t)0xffff;
+    fair = fair < least ? least : (fair + step - 1) / step * step;
     return fair < options->chunk ? fair : options->chunk;
 }
 
