@@ -4,8 +4,8 @@
  * substitution goes by identity: whoever asks, let the real resolver answer, then look the answer
  * up here. No version, flag or suffix rule of cuGetProcAddress is modelled.
  *
- * Source: on driver 13.0 every address that cuGetProcAddress gave for our hooks equalled one named
- * symbol (tests/hardware, dlsym_identity). */
+ * Source: on driver 13.0 every address that cuGetProcAddress gave equalled that of one named symbol
+ * (tests/hardware/probe.cu, identity). */
 #include "intercept/driver.h"
 
 #include <stdatomic.h>

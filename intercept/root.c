@@ -37,23 +37,16 @@ static void write_all(int fd, const char *text, size_t length)
     }
 }
 
-static void say(void *unused, const char *line)
+/* One line on stderr, in one write. prefix: a string that comes first. */
+static void say(void *prefix, const char *line)
 {
-    char text[1024];
-    int n = snprintf(text, sizeof text, "epochshim: %s\n", line);
+    char text[4608];
+    int n = snprintf(text, sizeof text, "%s%s\n", (const char *)prefix, line);
 
-    (void)unused;
     write_all(STDERR_FILENO, text, (size_t)n < sizeof text ? (size_t)n : sizeof text - 1);
 }
 
-static void say_plain(void *unused, const char *line)
-{
-    char text[1024];
-    int n = snprintf(text, sizeof text, "%s\n", line);
-
-    (void)unused;
-    write_all(STDERR_FILENO, text, (size_t)n < sizeof text ? (size_t)n : sizeof text - 1);
-}
+static char us[] = "epochshim: ", nobody[] = "";
 
 /* The newest ABI of each; stream 0 is the legacy stream in all of them. */
 static void fill_port(void)
@@ -103,9 +96,9 @@ static void begin(void)
 
     es_driver_learn();
     fill_port();
-    es_options_parse(&options, environ, say, NULL);
+    es_options_parse(&options, environ, say, us);
     if (options.help)
-        es_options_help(say_plain, NULL);
+        es_options_help(say, nobody);
     copy_threads = options.threads ? (unsigned)options.threads : es_workers_default();
     es_copy_configure(&es_port, &options, copy_threads);
     owner = getpid();
@@ -168,7 +161,7 @@ static int open_log(void)
         snprintf(line, sizeof line,
                  "EPOCHSHIM_LOG_FILE: cannot open %.4000s (%s); the log goes to stderr", path,
                  strerror(errno));
-        say(NULL, line);
+        say(us, line);
         return STDERR_FILENO;
     }
     return fd;
@@ -184,7 +177,6 @@ static void print_log(void)
                           .settings = settings,
                           .detail = options.log,
                           .threads = copy_threads,
-                          .mode = options.mode,
                           .ledger = &ledger,
                           .pool = es_pool_totals(),
                           .place = place};

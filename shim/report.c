@@ -78,15 +78,16 @@ static void put_outcomes(struct text *t, const struct es_ledger *l)
 {
     char size[16], time[16], rate[16];
 
-    put(t, "%-10s %9s %10s %11s %7s  %s\n", "", "copies", "bytes", "blocked", "GB/s", "");
+    put(t, "%-10s %9s %10s %11s %7s\n", "", "copies", "bytes", "blocked", "GB/s");
     for (enum es_direction d = 0; d < ES_DIRECTIONS; d++) {
         for (enum es_reason w = 0; w < ES_REASON_COUNT; w++) {
             const struct es_tally *n = &l->by_outcome[d][w];
 
             if (n->copies)
-                put(t, "%s %-6s %9" PRIu64 " %10s %11s %7s  %s\n", direction[d],
+                put(t, "%s %-6s %9" PRIu64 " %10s %11s %7s%s%s\n", direction[d],
                     w == ES_WHY_NONE ? "staged" : "native", n->copies, size_text(n->bytes, size),
-                    time_text(n->blocked_ns, time), rate_text(n, rate), es_reason_text(w));
+                    time_text(n->blocked_ns, time), rate_text(n, rate),
+                    w == ES_WHY_NONE ? "" : "  ", es_reason_text(w));
         }
     }
 }

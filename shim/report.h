@@ -16,7 +16,6 @@ struct es_report {
     const char *settings; /* es_options_changed */
     enum es_log detail;
     unsigned threads;
-    enum es_mode mode;
     const struct es_ledger *ledger;
     struct es_pool_totals pool;
 

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <cuda.h>
 #include <cuda_runtime.h>
+#include <dlfcn.h>
 #include <pthread.h>
 #include <sys/mman.h>
 #include <time.h>
@@ -201,6 +202,55 @@ static void attributes()
     printf("  H2D to managed memory %d\n", r);
 }
 
+// Is every address that cuGetProcAddress gives that of a symbol which dlsym finds by name?
+static void identity()
+{
+    static const char *const names[] = {
+        "cuMemcpyHtoD", "cuMemcpyDtoH", "cuMemcpyHtoDAsync", "cuMemcpyDtoHAsync", "cuMemcpy", "cuMemcpyAsync",
+        "cuMemcpyDtoD", "cuMemcpyDtoDAsync", "cuMemcpy2D", "cuMemcpy2DUnaligned", "cuMemcpy2DAsync",
+        "cuMemcpy3D", "cuMemcpy3DAsync", "cuMemcpyPeer", "cuMemcpyPeerAsync", "cuMemcpyBatchAsync",
+        "cuMemsetD8", "cuMemsetD32Async", "cuLaunchKernel", "cuLaunchKernelEx", "cuLaunchCooperativeKernel",
+        "cuLaunchHostFunc", "cuStreamAddCallback", "cuGraphLaunch", "cuEventRecord", "cuEventRecordWithFlags",
+        "cuEventCreate", "cuEventDestroy", "cuEventQuery", "cuEventSynchronize", "cuStreamWaitEvent",
+        "cuStreamCreate", "cuStreamCreateWithPriority", "cuStreamDestroy", "cuStreamSynchronize",
+        "cuStreamQuery", "cuStreamBeginCapture", "cuStreamEndCapture", "cuStreamBeginCaptureToGraph",
+        "cuCtxSynchronize", "cuCtxDestroy", "cuMemAlloc", "cuMemAllocPitch", "cuMemAllocManaged",
+        "cuMemAllocHost", "cuMemHostAlloc", "cuMemHostRegister", "cuMemHostUnregister", "cuMemFree",
+        "cuMemFreeHost", "cuMemAllocAsync", "cuMemFreeAsync", "cuMemAllocFromPoolAsync", "cuMemCreate",
+        "cuMemMap", "cuMemUnmap", "cuIpcGetMemHandle", "cuIpcOpenMemHandle", "cuDevicePrimaryCtxReset",
+        "cuDevicePrimaryCtxRelease", "cuGetProcAddress"};
+    static const char *const abis[] = {"", "_v2", "_v3", "_v4"}, *const streams[] = {"", "_ptds", "_ptsz"};
+    static const int versions[] = {11030, 12000, 12090, 13000};
+    void *libcuda = dlopen("libcuda.so.1", RTLD_NOW);
+    int asked = 0, matched = 0;
+
+    for (const char *name : names) {
+        for (int version : versions) {
+            for (int flags = 0; flags < 3; flags++) {
+                CUdriverProcAddressQueryResult status;
+                void *p = NULL;
+                bool found = false;
+
+                if (cuGetProcAddress(name, &p, version, flags, &status) != CUDA_SUCCESS || !p)
+                    continue;
+                for (const char *abi : abis) {
+                    for (const char *stream : streams) {
+                        char full[128];
+
+                        snprintf(full, sizeof full, "%s%s%s", name, abi, stream);
+                        found |= dlsym(libcuda, full) == p;
+                    }
+                }
+                asked++;
+                matched += found;
+                if (!found)
+                    printf("  %s, version %d, flags %d: no such symbol\n", name, version, flags);
+            }
+        }
+    }
+    printf("identity: %d of %d addresses are those of a named symbol\n", matched, asked);
+}
+
 static void costs(cudaStream_t s)
 {
     enum { N = 20000 };
@@ -273,6 +323,7 @@ int main()
     async_count(s, d, h, 64 << 10);
     while_busy(s);
     attributes();
+    identity();
     costs(s);
     reset();
     return 0;
