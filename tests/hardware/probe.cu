@@ -251,6 +251,69 @@ static void identity()
     printf("identity: %d of %d addresses are those of a named symbol\n", matched, asked);
 }
 
+// While thread A is in a synchronous copy behind a 300 ms kernel: which calls of thread B wait for it?
+static char *a_device, *a_host;
+
+static void *copy_behind_kernel(void *)
+{
+    spin<<<1, 1>>>(300000000);
+    OK(cudaMemcpy(a_host, a_device, 1 << 20, cudaMemcpyDeviceToHost));
+    return NULL;
+}
+
+template <typename Call> static void held(const char *what, Call call)
+{
+    timespec pause = {0, 60000000};
+    pthread_t a;
+    double t;
+
+    pthread_create(&a, NULL, copy_behind_kernel, NULL);
+    nanosleep(&pause, NULL); // A is in its copy by then: a measurement, not a test
+    t = now_us();
+    call();
+    t = now_us() - t;
+    pthread_join(a, NULL);
+    OK(cudaDeviceSynchronize());
+    printf("  %s %.2f", what, t / 1e3);
+}
+
+static void stalls(cudaStream_t s, char *d)
+{
+    char *pageable = (char *)malloc(4 << 20), *pinned, *region;
+    CUstreamCaptureStatus status;
+    cudaEvent_t e, made;
+    CUevent done;
+    unsigned type;
+
+    memset(pageable, 1, 4 << 20);
+    OK(cudaMalloc(&a_device, 1 << 20));
+    a_host = (char *)malloc(1 << 20);
+    OK(cudaMallocHost(&pinned, 1 << 20));
+    OK(cudaEventCreateWithFlags(&e, cudaEventDisableTiming));
+    OK(cuEventCreate(&done, CU_EVENT_DISABLE_TIMING));
+    region = (char *)mmap(NULL, 4 << 20, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    printf("thread A in a synchronous copy for 300 ms; thread B's calls, ms:");
+    held("launch", [&] { empty<<<1, 1, 0, s>>>(); });
+    held("pinned Async H2D", [&] { OK(cudaMemcpyAsync(d, pinned, 1 << 20, cudaMemcpyHostToDevice, s)); });
+    held("pageable Async H2D 64K", [&] { OK(cudaMemcpyAsync(d, pageable, 64 << 10, cudaMemcpyHostToDevice, s)); });
+    held("pageable Async H2D 2M", [&] { OK(cudaMemcpyAsync(d, pageable, 2 << 20, cudaMemcpyHostToDevice, s)); });
+    held("pageable Async D2H 64K", [&] { OK(cudaMemcpyAsync(pageable, d, 64 << 10, cudaMemcpyDeviceToHost, s)); });
+    held("event record", [&] { OK(cudaEventRecord(e, s)); });
+    held("event query", [&] { cudaEventQuery(e); });
+    held("event synchronize", [&] { OK(cudaEventSynchronize(e)); });
+    held("event create", [&] { OK(cudaEventCreateWithFlags(&made, cudaEventDisableTiming)); });
+    held("stream wait", [&] { OK(cudaStreamWaitEvent(s, e, 0)); });
+    held("stream query", [&] { cudaStreamQuery(s); });
+    held("stream synchronize", [&] { OK(cudaStreamSynchronize(s)); });
+    held("memset", [&] { OK(cudaMemsetAsync(d, 0, 4096, s)); });
+    held("is capturing", [&] { OK(cuStreamIsCapturing(s, &status)); });
+    held("pointer attribute", [&] {
+        OK(cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, (CUdeviceptr)d));
+    });
+    held("host register", [&] { OK(cuMemHostRegister(region, 4 << 20, 0)); });
+    printf("\n");
+}
+
 static void costs(cudaStream_t s)
 {
     enum { N = 20000 };
@@ -324,6 +387,7 @@ int main()
     while_busy(s);
     attributes();
     identity();
+    stalls(s, d);
     costs(s);
     reset();
     return 0;
