@@ -586,7 +586,6 @@ TEST(copies, case_45_many_async_h2d_behind_a_gate_return)
 /* A copy that finds every chunk held behind a gate on another stream goes on without them. */
 TEST(copies, chunks_held_behind_a_gate_are_not_waited_for)
 {
-    /* Little enough for native: its own staging memory, 4 MiB for all streams, is held as well. */
     enum { N = 256 * KiB, HELD = 4, EACH = 128 * KiB };
     CUstream gated, idle;
     CUdeviceptr d[HELD], e;
@@ -594,6 +593,8 @@ TEST(copies, chunks_held_behind_a_gate_are_not_waited_for)
     char *src;
 
     e2e_setup();
+    if (e2e_driver_calls("cuInit") < 0 && !e2e_is_rewritten())
+        SKIP("a real driver's own pageable copies do wait for each other here (H200, driver 13.0)");
     src = e2e_filled(N, 21);
     gated = make_stream(CU_STREAM_NON_BLOCKING);
     idle = make_stream(CU_STREAM_NON_BLOCKING);
