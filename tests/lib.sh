@@ -47,13 +47,16 @@ es_cuda() {
     done
 }
 
-# es_build FOLDER [meson setup argument ...]: quiet unless it fails.
+# es_build FOLDER [meson setup argument ...]: quiet unless it fails. A folder that was set up with other
+# arguments, or before a package was there, is set up again.
 es_build() {
-    local dir=$1 log
+    local dir=$1 log again=()
     shift
     log=$(mktemp)
-    if [ ! -e "$dir/build.ninja" ]; then
-        meson setup "$dir" "$es_root" "$@" >"$log" 2>&1 || { tail -8 "$log" >&2; es_die "meson setup failed"; }
+    [ -e "$dir/build.ninja" ] && again=(--reconfigure)
+    if [ ! -e "$dir/build.ninja" ] || { [ $# -gt 0 ] && [ "$*" != "$(cat "$dir/es_arguments" 2>/dev/null)" ]; }; then
+        meson setup "${again[@]}" "$dir" "$es_root" "$@" >"$log" 2>&1 || { tail -8 "$log" >&2; es_die "meson setup failed"; }
+        printf '%s' "$*" >"$dir/es_arguments"
     fi
     ninja -C "$dir" >"$log" 2>&1 || { grep -E 'error|FAILED|undefined' "$log" | head -20 >&2; es_die "the build failed: ninja -C $dir"; }
     rm -f "$log"
