@@ -14,6 +14,7 @@ enum es_log { ES_LOG_OFF, ES_LOG_SUMMARY, ES_LOG_FULL };
 struct es_options {
     enum es_mode mode;
     uint64_t min_bytes; /* bytes; 0: automatic, by direction and threads (place.h) */
+    uint64_t warmup;    /* bytes that could have been staged before the first that is */
     uint64_t pool;      /* bytes of pinned staging memory, at most, in each context */
     uint64_t chunk;     /* bytes of one staging chunk */
     uint64_t threads;   /* threads that copy, the caller included; 0: automatic */

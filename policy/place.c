@@ -64,6 +64,11 @@ static enum es_reason why_native(const struct es_copy_facts *f, const struct es_
         return ES_WHY_SYNC_MEMOPS;
     if (f->rewritten >= o->limit)
         return ES_WHY_LIMIT;
+    /* Pinning and starting threads takes as long as copying some 64 MiB natively. Waiting until
+     * that much was copied bounds the loss of a program that ends soon: at most what it would have
+     * saved had it gone on (the ski-rental rule). */
+    if (o->warmup > f->bytes && f->eligible < o->warmup - f->bytes)
+        return ES_WHY_WARMUP;
     return ES_WHY_NONE;
 }
 

@@ -28,6 +28,7 @@ struct es_copy_facts {
     bool sync_memops;     /* SYNC_MEMOPS is set on the pointer or the context */
     bool launch_blocking; /* CUDA_LAUNCH_BLOCKING */
     bool unfit;         /* no context, a stream the driver refuses, a forked child, a lost record */
+    uint64_t eligible;  /* bytes of all copies so far that nothing but EPOCHSHIM_WARMUP forbade */
     uint64_t rewritten; /* copies rewritten so far, for EPOCHSHIM_LIMIT */
     unsigned threads;   /* threads that would copy, the caller included */
 };
@@ -49,6 +50,7 @@ struct es_copy_facts {
     X(UNKNOWN, "not inside one device allocation")                                                 \
     X(SYNC_MEMOPS, "SYNC_MEMOPS is set")                                                           \
     X(LIMIT, "EPOCHSHIM_LIMIT is reached")                                                         \
+    X(WARMUP, "too few bytes so far to pay for the set-up")                                        \
     X(NO_STAGING, "no staging memory was free")
 
 enum es_reason {

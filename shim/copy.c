@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <time.h>
@@ -23,6 +24,7 @@ static const struct es_port *port;
 static const struct es_options *options;
 static unsigned threads;
 static bool launch_blocking;
+static _Atomic uint64_t eligible; /* bytes, see es_copy_facts */
 
 void es_copy_configure(const struct es_port *p, const struct es_options *o, unsigned n)
 {
@@ -252,6 +254,7 @@ static enum es_reason try_home(struct es_copy *c, CUcontext context)
                               .async = c->async,
                               .bytes = c->bytes,
                               .launch_blocking = launch_blocking,
+                              .eligible = atomic_load_explicit(&eligible, memory_order_relaxed),
                               .rewritten = es_ledger_staged(),
                               .threads = threads};
     CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
@@ -263,6 +266,8 @@ static enum es_reason try_home(struct es_copy *c, CUcontext context)
         return ES_WHY_UNFIT;
     gather(c, context, &f);
     why = es_place(&f, options).why;
+    if (why == ES_WHY_NONE || why == ES_WHY_WARMUP)
+        atomic_fetch_add_explicit(&eligible, c->bytes, memory_order_relaxed);
     if (why == ES_WHY_NONE && !stage_at_home(c, context))
         why = ES_WHY_NO_STAGING;
     port->capture_mode(&mode);

@@ -12,6 +12,7 @@ import tempfile
 
 shim, doors, library_path = map(os.path.abspath, sys.argv[1:4])
 results = []
+ALL = {"EPOCHSHIM_MIN_BYTES": "1", "EPOCHSHIM_WARMUP": "0"}  # stage every copy
 
 
 def run(*args, preload=True, **env):
@@ -43,7 +44,7 @@ def counts(log):
 
 
 for door in ("direct", "dlsym", "resolve", "per-thread"):
-    status, out, log = run(door, "5", "7", EPOCHSHIM_MIN_BYTES="1")
+    status, out, log = run(door, "5", "7", **ALL)
     check(f"{door}: each call is counted once",
           status == 0 and out == "done\n" and counts(log) == [(5, 5, 0)] and
           seen(log, "kernel launches") == seen(log, "event records") == seen(log, "stream waits") == 7, log)
@@ -63,18 +64,21 @@ log = run("direct", "0", "3")[2]
 check("launches alone are worth a log", counts(log) == [(0, 0, 0)] and seen(log, "kernel launches") == 3, log)
 check("nothing used, nothing printed", run("direct", "0", "0")[2] == "")
 
-log = run("direct", "5", "1", EPOCHSHIM_MIN_BYTES="1", limit="2")[2]
+log = run("direct", "7", "1", EPOCHSHIM_MIN_BYTES="1", warmup="3M")[2]
+check("warmup: native until so many bytes could have been staged",
+      counts(log) == [(7, 5, 2)] and "too few bytes so far" in log, log)
+log = run("direct", "5", "1", **ALL, limit="2")[2]
 check("limit: only the first so many", counts(log) == [(5, 2, 3)] and "EPOCHSHIM_LIMIT is reached" in log, log)
-log = run("direct", "5", "1", EPOCHSHIM_MIN_BYTES="1", verify="1")[2]
+log = run("direct", "5", "1", **ALL, verify="1")[2]
 check("verify compares each staged copy", "verify: 5 staged copies the same, 0 DIFFERENT" in log, log)
-log = run("direct", "5", "1", EPOCHSHIM_MIN_BYTES="1", CUDA_LAUNCH_BLOCKING="1")[2]
+log = run("direct", "5", "1", **ALL, CUDA_LAUNCH_BLOCKING="1")[2]
 check("CUDA_LAUNCH_BLOCKING: native", "CUDA_LAUNCH_BLOCKING is set" in log and counts(log) == [(5, 0, 5)], log)
-log = run("direct", "5", "1", EPOCHSHIM_MIN_BYTES="1", SIMGPU_FAIL="cuMemHostRegister_v2:1+")[2]
+log = run("direct", "5", "1", **ALL, SIMGPU_FAIL="cuMemHostRegister_v2:1+")[2]
 check("case 7: refused pinning is native, and told once with its size",
       counts(log) == [(5, 0, 5)] and log.count("refused to pin more") == 1, log)
-log = run("direct", "5", "1", EPOCHSHIM_MIN_BYTES="1", SIMGPU_FAIL="cuEventCreate:2+")[2]
+log = run("direct", "5", "1", **ALL, SIMGPU_FAIL="cuEventCreate:2+")[2]
 check("a failing event is native", counts(log) == [(5, 0, 5)], log)
-status, out, log = run("direct", "5", "1", EPOCHSHIM_MIN_BYTES="1", SIMGPU_FAIL="cuMemcpyHtoDAsync_v2:2:700")
+status, out, log = run("direct", "5", "1", **ALL, SIMGPU_FAIL="cuMemcpyHtoDAsync_v2:2:700")
 check("the driver's error is the program's", status == 3 and out == "copy gives 700\n", out + log)
 
 log = run("direct", "1", "1", mode="quick")[2]
@@ -90,7 +94,7 @@ log = run("direct", "1", "1", pool="8M", threads="3")[2]
 check("the settings that were changed are named", re.search(r"^settings: POOL=8M THREADS=3$", log, re.M), log)
 log = run("direct", "1", "1", OMPI_COMM_WORLD_RANK="3")[2]
 check("the header has the rank", re.search(r"^--- epochshim [\d.]+, pid \d+, rank 3, ", log), log)
-log = run("direct", "1", "1", EPOCHSHIM_MIN_BYTES="1", log="full")[2]
+log = run("direct", "1", "1", **ALL, log="full")[2]
 check("no line is wider than 80 columns",
       max(map(len, (l for l in log.splitlines() if doors not in l))) <= 80, log)
 check("the call site is named", "doors" in log.split("busiest call sites:")[1].splitlines()[1], log)

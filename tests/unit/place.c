@@ -5,103 +5,71 @@
 
 #include "tests/harness/test.h"
 
-#define GOOD                                                                                       \
-    .dir = ES_H2D, .bytes = 64 << 20, .host = ES_MEM_PAGEABLE, .device = ES_MEM_DEVICE, .threads = 8
+enum { REWRITE = ES_MODE_REWRITE, MiB = 1 << 20 };
 
+/* A copy that nothing speaks against; DIR, BYTES, host and device memory. */
+#define COPY(dir_, bytes_, host_, device_)                                                         \
+    .dir = ES_##dir_, .bytes = (uint64_t)(bytes_), .host = ES_MEM_##host_,                         \
+    .device = ES_MEM_##device_
+#define GOOD COPY(H2D, 64 * MiB, PAGEABLE, DEVICE), .threads = 8
+
+/* clang-format off */
 static const struct {
     struct es_copy_facts facts;
     enum es_mode mode;
     uint64_t min_bytes, limit;
     enum es_reason why;
 } table[] = {
-    {{GOOD}, ES_MODE_REWRITE, 0, 9, ES_WHY_NONE},
-    {{GOOD, .async = true}, ES_MODE_REWRITE, 0, 9, ES_WHY_NONE},
-    {{GOOD}, ES_MODE_OBSERVE, 0, 9, ES_WHY_MODE},
-    {{GOOD}, ES_MODE_OFF, 0, 9, ES_WHY_MODE},
-    {{GOOD, .unfit = true}, ES_MODE_REWRITE, 0, 9, ES_WHY_UNFIT},
-    {{GOOD, .capturing = true}, ES_MODE_REWRITE, 0, 9, ES_WHY_CAPTURE},
-    {{GOOD, .launch_blocking = true}, ES_MODE_REWRITE, 0, 9, ES_WHY_LAUNCH_BLOCKING},
-    {{.dir = ES_H2D, .bytes = 64 << 20, .host = ES_MEM_PINNED, .device = ES_MEM_DEVICE},
-     ES_MODE_REWRITE,
-     0,
-     9,
-     ES_WHY_PINNED},
-    {{.dir = ES_H2D, .bytes = 64 << 20, .host = ES_MEM_MANAGED, .device = ES_MEM_DEVICE},
-     ES_MODE_REWRITE,
-     0,
-     9,
-     ES_WHY_MANAGED},
-    {{.dir = ES_H2D, .bytes = 64 << 20, .host = ES_MEM_PAGEABLE, .device = ES_MEM_MANAGED},
-     ES_MODE_REWRITE,
-     0,
-     9,
-     ES_WHY_MANAGED},
-    {{.dir = ES_H2D, .bytes = 64 << 20, .host = ES_MEM_UNKNOWN, .device = ES_MEM_DEVICE},
-     ES_MODE_REWRITE,
-     0,
-     9,
-     ES_WHY_NOT_PAGEABLE},
-    {{.dir = ES_H2D, .bytes = 64 << 20, .host = ES_MEM_DEVICE, .device = ES_MEM_DEVICE},
-     ES_MODE_REWRITE,
-     0,
-     9,
-     ES_WHY_NOT_PAGEABLE},
-    {{.dir = ES_H2D, .bytes = 64 << 20, .host = ES_MEM_PAGEABLE, .device = ES_MEM_PEER},
-     ES_MODE_REWRITE,
-     0,
-     9,
-     ES_WHY_PEER},
-    {{.dir = ES_H2D, .bytes = 64 << 20, .host = ES_MEM_PAGEABLE, .device = ES_MEM_FOREIGN},
-     ES_MODE_REWRITE,
-     0,
-     9,
-     ES_WHY_FOREIGN},
-    {{.dir = ES_H2D, .bytes = 64 << 20, .host = ES_MEM_PAGEABLE, .device = ES_MEM_UNKNOWN},
-     ES_MODE_REWRITE,
-     0,
-     9,
-     ES_WHY_UNKNOWN},
-    {{GOOD, .sync_memops = true}, ES_MODE_REWRITE, 0, 9, ES_WHY_SYNC_MEMOPS},
-    {{GOOD, .rewritten = 9}, ES_MODE_REWRITE, 0, 9, ES_WHY_LIMIT},
-    {{GOOD, .rewritten = 8}, ES_MODE_REWRITE, 0, 9, ES_WHY_NONE},
+    {{GOOD},                                          REWRITE, 0, 9, ES_WHY_NONE},
+    {{GOOD, .async = true},                           REWRITE, 0, 9, ES_WHY_NONE},
+    {{GOOD},                                          ES_MODE_OBSERVE, 0, 9, ES_WHY_MODE},
+    {{GOOD},                                          ES_MODE_OFF, 0, 9, ES_WHY_MODE},
+    {{GOOD, .unfit = true},                           REWRITE, 0, 9, ES_WHY_UNFIT},
+    {{GOOD, .capturing = true},                       REWRITE, 0, 9, ES_WHY_CAPTURE},
+    {{GOOD, .launch_blocking = true},                 REWRITE, 0, 9, ES_WHY_LAUNCH_BLOCKING},
+    {{COPY(H2D, 64 * MiB, PINNED, DEVICE)},           REWRITE, 0, 9, ES_WHY_PINNED},
+    {{COPY(H2D, 64 * MiB, MANAGED, DEVICE)},          REWRITE, 0, 9, ES_WHY_MANAGED},
+    {{COPY(H2D, 64 * MiB, PAGEABLE, MANAGED)},        REWRITE, 0, 9, ES_WHY_MANAGED},
+    {{COPY(H2D, 64 * MiB, UNKNOWN, DEVICE)},          REWRITE, 0, 9, ES_WHY_NOT_PAGEABLE},
+    {{COPY(H2D, 64 * MiB, DEVICE, DEVICE)},           REWRITE, 0, 9, ES_WHY_NOT_PAGEABLE},
+    {{COPY(H2D, 64 * MiB, PAGEABLE, PEER)},           REWRITE, 0, 9, ES_WHY_PEER},
+    {{COPY(H2D, 64 * MiB, PAGEABLE, FOREIGN)},        REWRITE, 0, 9, ES_WHY_FOREIGN},
+    {{COPY(H2D, 64 * MiB, PAGEABLE, UNKNOWN)},        REWRITE, 0, 9, ES_WHY_UNKNOWN},
+    {{GOOD, .sync_memops = true},                     REWRITE, 0, 9, ES_WHY_SYNC_MEMOPS},
+    {{GOOD, .rewritten = 9},                          REWRITE, 0, 9, ES_WHY_LIMIT},
+    {{GOOD, .rewritten = 8},                          REWRITE, 0, 9, ES_WHY_NONE},
     /* sizes */
-    {{GOOD}, ES_MODE_REWRITE, 128 << 20, 9, ES_WHY_SMALL},
-    {{.bytes = 0, .host = ES_MEM_PAGEABLE, .device = ES_MEM_DEVICE},
-     ES_MODE_REWRITE,
-     1,
-     9,
-     ES_WHY_SMALL},
-    {{.bytes = 1, .host = ES_MEM_PAGEABLE, .device = ES_MEM_DEVICE},
-     ES_MODE_REWRITE,
-     1,
-     9,
-     ES_WHY_NONE},
-    {{.bytes = 1, .host = ES_MEM_PAGEABLE, .device = ES_MEM_DEVICE, .threads = 8},
-     ES_MODE_REWRITE,
-     0,
-     9,
-     ES_WHY_SMALL},
-    {{.dir = ES_D2H,
-      .bytes = 1 << 30,
-      .host = ES_MEM_PAGEABLE,
-      .device = ES_MEM_DEVICE,
-      .threads = 1},
-     ES_MODE_REWRITE,
-     0,
-     9,
-     ES_WHY_SMALL}, /* one thread never beats native there */
+    {{GOOD},                                          REWRITE, 128 * MiB, 9, ES_WHY_SMALL},
+    {{COPY(H2D, 0, PAGEABLE, DEVICE)},                REWRITE, 1, 9, ES_WHY_SMALL},
+    {{COPY(H2D, 1, PAGEABLE, DEVICE), .eligible = 64 * MiB},
+                                                      REWRITE, 1, 9, ES_WHY_NONE},
+    {{COPY(H2D, 1, PAGEABLE, DEVICE), .threads = 8},  REWRITE, 0, 9, ES_WHY_SMALL},
+    /* one thread never beats native there */
+    {{COPY(D2H, 1 << 30, PAGEABLE, DEVICE), .threads = 1},
+                                                      REWRITE, 0, 9, ES_WHY_SMALL},
+    /* the warm-up of 64 MiB: all at once, or little by little */
+    {{GOOD, .eligible = 1},                           REWRITE, 0, 9, ES_WHY_NONE},
+    {{COPY(H2D, 8 * MiB, PAGEABLE, DEVICE), .threads = 8},
+                                                      REWRITE, 0, 9, ES_WHY_WARMUP},
+    {{COPY(H2D, 8 * MiB, PAGEABLE, DEVICE), .threads = 8, .eligible = 56 * MiB - 1},
+                                                      REWRITE, 0, 9, ES_WHY_WARMUP},
+    {{COPY(H2D, 8 * MiB, PAGEABLE, DEVICE), .threads = 8, .eligible = 56 * MiB},
+                                                      REWRITE, 0, 9, ES_WHY_NONE},
     /* order: what forbids comes before what makes it pointless */
-    {{GOOD, .capturing = true, .sync_memops = true}, ES_MODE_REWRITE, 0, 0, ES_WHY_CAPTURE},
-    {{GOOD, .unfit = true, .capturing = true}, ES_MODE_REWRITE, 0, 9, ES_WHY_UNFIT},
-    {{GOOD, .sync_memops = true}, ES_MODE_REWRITE, 0, 0, ES_WHY_SYNC_MEMOPS},
+    {{GOOD, .capturing = true, .sync_memops = true},  REWRITE, 0, 0, ES_WHY_CAPTURE},
+    {{GOOD, .unfit = true, .capturing = true},        REWRITE, 0, 9, ES_WHY_UNFIT},
+    {{GOOD, .sync_memops = true},                     REWRITE, 0, 0, ES_WHY_SYNC_MEMOPS},
 };
+/* clang-format on */
 enum { ROWS = sizeof table / sizeof *table };
 
 TEST(place, table)
 {
     for (int i = 0; i < ROWS; i++) {
-        struct es_options o = {
-            .mode = table[i].mode, .min_bytes = table[i].min_bytes, .limit = table[i].limit};
+        struct es_options o = {.mode = table[i].mode,
+                               .min_bytes = table[i].min_bytes,
+                               .limit = table[i].limit,
+                               .warmup = 64 << 20};
         struct es_place got = es_place(&table[i].facts, &o);
 
         CHECK_EQ_STR(es_reason_text(got.why), es_reason_text(table[i].why));
