@@ -5,7 +5,8 @@
 
 #include "tests/harness/test.h"
 
-enum { REWRITE = ES_MODE_REWRITE, MiB = 1 << 20 };
+#define REWRITE ES_MODE_REWRITE
+enum { MiB = 1 << 20 };
 
 /* A copy that nothing speaks against; DIR, BYTES, host and device memory. */
 #define COPY(dir_, bytes_, host_, device_)                                                         \
