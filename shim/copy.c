@@ -163,7 +163,7 @@ static uint64_t piece_of(const struct es_copy *c)
 }
 
 /* Waits for what the stream holds now. Blocks the host; other threads' calls go on, which they
- * would not in a synchronous copy (measured on an H200, see README). */
+ * would not in a synchronous copy (tests/hardware/README.md). */
 static CUresult wait_home(const struct es_pipe_job *job)
 {
     CUresult r = port->event_record(job->chunks[0]->event, job->stream);
