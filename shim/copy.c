@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "shim/capture.h"
+#include "shim/count.h"
 #include "shim/ledger.h"
 #include "shim/memory.h"
 #include "shim/pipe.h"
@@ -256,6 +257,7 @@ static enum es_reason try_home(struct es_copy *c, CUcontext context)
                               .launch_blocking = launch_blocking,
                               .eligible = atomic_load_explicit(&eligible, memory_order_relaxed),
                               .rewritten = es_ledger_staged(),
+                              .several = es_count_submitters() > 1,
                               .threads = threads};
     CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
     enum es_reason why = ES_WHY_UNFIT;

@@ -4,15 +4,25 @@
 struct es_count_shard es_count_shards[ES_COUNT_SHARDS];
 /* initial-exec: the library is always there at start, and a TLS call would cost more than the
  * count. */
-__attribute__((tls_model("initial-exec"))) __thread unsigned es_count_shard_plus_one;
+__attribute__((tls_model("initial-exec"))) __thread unsigned es_count_thread;
 atomic_bool es_count_is_begun;
+static atomic_uint submitters;
 
-unsigned es_count_pick_shard(void)
+void es_count_meet_thread(bool submits)
 {
     static atomic_uint next;
 
-    es_count_shard_plus_one = atomic_fetch_add(&next, 1) % ES_COUNT_SHARDS + 1;
-    return es_count_shard_plus_one;
+    if (!es_count_thread)
+        es_count_thread = atomic_fetch_add(&next, 1) % ES_COUNT_SHARDS + 1;
+    if (submits && !(es_count_thread & ES_COUNT_SUBMITS)) {
+        es_count_thread |= ES_COUNT_SUBMITS;
+        atomic_fetch_add(&submitters, 1);
+    }
+}
+
+unsigned es_count_submitters(void)
+{
+    return atomic_load_explicit(&submitters, memory_order_relaxed);
 }
 
 uint64_t es_count_total(enum es_seen group)

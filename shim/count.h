@@ -42,9 +42,18 @@ struct es_count_shard {
     _Alignas(64) atomic_uint_fast64_t n[ES_SEEN_COUNT];
 };
 extern struct es_count_shard es_count_shards[ES_COUNT_SHARDS];
-extern __attribute__((tls_model("initial-exec"))) __thread unsigned es_count_shard_plus_one;
+/* This thread's shard plus one, and whether it has given a stream work. 0: not met yet. */
+enum { ES_COUNT_SUBMITS = 1 << 16 };
+extern __attribute__((tls_model("initial-exec"))) __thread unsigned es_count_thread;
 extern atomic_bool es_count_is_begun;
-unsigned es_count_pick_shard(void);
+void es_count_meet_thread(bool submits);
+
+/* Whether a group of calls gives a stream work to do, as far as memory is concerned. */
+static inline bool es_count_is_work(enum es_seen group)
+{
+    return group == ES_SEEN_COPY || group == ES_SEEN_COPY_OTHER || group == ES_SEEN_MEMSET ||
+           group == ES_SEEN_LAUNCH || group == ES_SEEN_GRAPH_LAUNCH || group == ES_SEEN_HOST_FUNC;
+}
 
 static inline bool es_count_begun(void)
 {
@@ -53,12 +62,17 @@ static inline bool es_count_begun(void)
 
 static inline void es_count(enum es_seen group)
 {
-    unsigned shard = es_count_shard_plus_one;
+    unsigned wanted = es_count_is_work(group) ? ES_COUNT_SUBMITS : ES_COUNT_SUBMITS - 1;
 
-    if (__builtin_expect(shard == 0, 0))
-        shard = es_count_pick_shard();
-    atomic_fetch_add_explicit(&es_count_shards[shard - 1].n[group], 1, memory_order_relaxed);
+    if (__builtin_expect(!(es_count_thread & wanted), 0))
+        es_count_meet_thread(es_count_is_work(group));
+    atomic_fetch_add_explicit(
+        &es_count_shards[(es_count_thread & (ES_COUNT_SUBMITS - 1)) - 1].n[group], 1,
+        memory_order_relaxed);
 }
+
+/* How many threads have given a stream work so far, up to the call in progress. */
+unsigned es_count_submitters(void);
 
 /* The sum over all threads so far. */
 uint64_t es_count_total(enum es_seen group);

@@ -145,13 +145,26 @@ CUdeviceptr e2e_device_alloc(size_t bytes)
     return p;
 }
 
+static bool is_set_to(const char *variable, const char *value)
+{
+    const char *now = getenv(variable);
+
+    return now && strcmp(now, value) == 0;
+}
+
+bool e2e_is_native(void)
+{
+    const char *preload = getenv("LD_PRELOAD");
+
+    return !preload || !strstr(preload, "libepochshim") || is_set_to("EPOCHSHIM_MODE", "off") ||
+           is_set_to("EPOCHSHIM_MODE", "observe");
+}
+
 bool e2e_is_rewritten(void)
 {
-    const char *preload = getenv("LD_PRELOAD"), *mode = getenv("EPOCHSHIM_MODE");
-    const char *least = getenv("EPOCHSHIM_MIN_BYTES");
-
-    return preload && strstr(preload, "libepochshim") && (!mode || strcmp(mode, "rewrite") == 0) &&
-           least && strcmp(least, "1") == 0 && !getenv("SIMGPU_PIN_LIMIT");
+    return !e2e_is_native() && is_set_to("EPOCHSHIM_MIN_BYTES", "1") &&
+           is_set_to("EPOCHSHIM_WARMUP", "0") && is_set_to("EPOCHSHIM_SPLIT", "always") &&
+           !getenv("SIMGPU_PIN_LIMIT");
 }
 
 long e2e_driver_calls(const char *function)

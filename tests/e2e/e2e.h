@@ -47,6 +47,9 @@ bool e2e_device_is_filled(CUdeviceptr p, size_t bytes, uint32_t seed);
 
 CUdeviceptr e2e_device_alloc(size_t bytes);
 
+/* True without the shim, or where it rewrites nothing. */
+bool e2e_is_native(void);
+
 /* True under the shim when it stages copies of every size: then staging must show. */
 bool e2e_is_rewritten(void);
 
