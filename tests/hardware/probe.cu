@@ -314,6 +314,74 @@ static void stalls(cudaStream_t s, char *d)
     printf("\n");
 }
 
+// Is a pageable Async copy one operation to another thread on the same stream? Thread A writes one value
+// after another into all words; thread B sums them up in between.
+__global__ void add_up(const uint32_t *p, size_t n, unsigned long long *sum)
+{
+    unsigned long long mine = 0;
+
+    for (size_t i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim.x * blockDim.x)
+        mine += p[i];
+    atomicAdd(sum, mine);
+}
+
+static struct {
+    cudaStream_t stream;
+    uint32_t *device;
+    size_t words;
+    volatile int done;
+} torn;
+
+static void *write_values(void *)
+{
+    uint32_t *values = (uint32_t *)malloc(torn.words * 4);
+
+    for (uint32_t round = 1; round <= 200; round++) {
+        for (size_t i = 0; i < torn.words; i++)
+            values[i] = round;
+        OK(cudaMemcpyAsync(torn.device, values, torn.words * 4, cudaMemcpyHostToDevice, torn.stream));
+    }
+    OK(cudaStreamSynchronize(torn.stream));
+    free(values);
+    torn.done = 1;
+    return NULL;
+}
+
+static void mixed(cudaStream_t s, size_t bytes)
+{
+    unsigned long long *sum, *host;
+    pthread_t writer;
+    int sums = 0, bad = 0;
+
+    torn = {s, NULL, bytes / 4, 0};
+    OK(cudaMalloc(&torn.device, bytes));
+    OK(cudaMalloc(&sum, 8));
+    OK(cudaMallocHost(&host, 8));
+    OK(cudaMemsetAsync(torn.device, 0, bytes, s));
+    add_up<<<1, 1, 0, s>>>(torn.device, 0, sum);
+    OK(cudaStreamSynchronize(s));
+    pthread_create(&writer, NULL, write_values, NULL);
+    while (!torn.done) {
+        cudaEvent_t e;
+
+        OK(cudaMemsetAsync(sum, 0, 8, s));
+        add_up<<<64, 256, 0, s>>>(torn.device, torn.words, sum);
+        OK(cudaMemcpyAsync(host, sum, 8, cudaMemcpyDeviceToHost, s));
+        OK(cudaEventCreateWithFlags(&e, cudaEventDisableTiming));
+        OK(cudaEventRecord(e, s));
+        OK(cudaEventSynchronize(e));
+        OK(cudaEventDestroy(e));
+        sums++;
+        bad += *host % torn.words != 0;
+    }
+    pthread_join(writer, NULL);
+    printf("two threads on one stream, 200 pageable Async H2D of %zu KiB: %d of %d sums saw a mix\n",
+           bytes >> 10, bad, sums);
+    OK(cudaFree(torn.device));
+    OK(cudaFree(sum));
+    OK(cudaFreeHost(host));
+}
+
 static void costs(cudaStream_t s)
 {
     enum { N = 20000 };
@@ -388,6 +456,8 @@ int main()
     attributes();
     identity();
     stalls(s, d);
+    for (size_t kib : {512, 2048, 4096, 16384})
+        mixed(s, kib << 10);
     costs(s);
     reset();
     return 0;
