@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Two threads on one stream. To the other thread a synchronous copy is one operation: what it
+/* Two threads on one stream. To the other thread a copy is one operation, Async or not: what it
  * launches comes before or after the whole of it. */
 #include "tests/e2e/e2e.h"
 
@@ -11,6 +11,7 @@ enum { WORDS = 4 << 20 >> 2, ROUNDS = 60 };
 
 static struct {
     CUdeviceptr words;
+    bool async;
     volatile int done;
     CUresult result;
 } shared;
@@ -27,7 +28,10 @@ static void *write_values(void *unused)
     for (uint32_t round = 1; round <= ROUNDS && shared.result == CUDA_SUCCESS; round++) {
         for (int i = 0; i < WORDS; i++)
             values[i] = round;
-        shared.result = cuMemcpyHtoD(shared.words, values, WORDS * 4);
+        if (shared.async)
+            shared.result = cuMemcpyHtoDAsync(shared.words, values, WORDS * 4, CU_STREAM_LEGACY);
+        else
+            shared.result = cuMemcpyHtoD(shared.words, values, WORDS * 4);
     }
     cuDevicePrimaryCtxRelease(0);
     free(values);
@@ -36,7 +40,7 @@ static void *write_values(void *unused)
 }
 
 /* Natively true: the sum is a multiple of the count, since all words are of one round. */
-TEST(threads, a_sync_copy_is_one_operation)
+static void sum_while_written(bool async)
 {
     CUdeviceptr sum;
     pthread_t writer;
@@ -48,6 +52,7 @@ TEST(threads, a_sync_copy_is_one_operation)
     sum = e2e_device_alloc(8);
     LAUNCH(CU_STREAM_LEGACY, "fill_u32", &shared.words, &n, &value);
     OK(cuMemcpyHtoD(sum, &zero, 8));
+    shared.async = async;
     shared.done = 0;
     CHECK_EQ_INT(pthread_create(&writer, NULL, write_values, NULL), 0);
     while (!__atomic_load_n(&shared.done, __ATOMIC_SEQ_CST)) {
@@ -60,4 +65,14 @@ TEST(threads, a_sync_copy_is_one_operation)
     OK(shared.result);
     OK(cuMemFree(shared.words));
     OK(cuMemFree(sum));
+}
+
+TEST(threads, a_sync_copy_is_one_operation)
+{
+    sum_while_written(false);
+}
+
+TEST(threads, an_async_copy_is_one_operation)
+{
+    sum_while_written(true);
 }
