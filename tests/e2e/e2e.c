@@ -130,7 +130,7 @@ bool e2e_device_is_filled(CUdeviceptr p, size_t bytes, uint32_t seed)
     CUstream s;
 
     CHECK(bytes <= PINNED);
-    OK(cuStreamCreate(&s, CU_STREAM_NON_BLOCKING));
+    OK(cuStreamCreate(&s, CU_STREAM_DEFAULT)); /* ordered after the legacy stream's copies */
     OK(cuMemcpyDtoHAsync(pinned, p, bytes, s));
     OK(cuStreamSynchronize(s));
     OK(cuStreamDestroy(s));

@@ -42,7 +42,8 @@ void e2e_fill(void *p, size_t bytes, uint32_t seed);
 bool e2e_is_filled(const void *p, size_t bytes, uint32_t seed);
 void *e2e_filled(size_t bytes, uint32_t seed); /* malloc'ed */
 
-/* The device's bytes, by a pinned copy on a stream of its own. */
+/* The device's bytes, by a pinned copy on a blocking stream of its own: natively a synchronous copy
+ * of up to 64 KiB may return before the device has it, which only other streams' order can tell. */
 bool e2e_device_is_filled(CUdeviceptr p, size_t bytes, uint32_t seed);
 
 CUdeviceptr e2e_device_alloc(size_t bytes);
