@@ -271,6 +271,10 @@ TEST(copies, case_4_other_stream_sees_a_sync_copy)
     e2e_setup();
     nb = make_stream(CU_STREAM_NON_BLOCKING);
     for (int i = 0; i < 4; i++) {
+        /* A real driver returns from up to 64 KiB before the device has it, and orders no
+         * non-blocking stream behind it: natively this fails there now and then. */
+        if (n[i] <= 64 * KiB && e2e_driver_calls("cuInit") < 0 && !e2e_is_rewritten())
+            continue;
         CUdeviceptr d = e2e_device_alloc(n[i]), sum = e2e_device_alloc(8);
         uint32_t *src = malloc(n[i]);
         uint64_t words = n[i] / 4, got, busy = 1000;
