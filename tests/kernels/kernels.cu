@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The kernels that the end-to-end tests launch, for a real GPU. tests/simgpu/kernels.c has the same ones
-// in C. All but fill, copy, scale, axpy and checksum are launched with one thread.
+// in C. All but fill, copy, scale, axpy, matmul and checksum are launched with one thread.
 #include <cstdint>
 
 #define FOR_EACH(i, n)                                                                             \
@@ -40,6 +40,19 @@ extern "C" __global__ void checksum_u32(const uint32_t *p, uint64_t n, uint64_t 
     for (uint64_t i = 0; i < n; i++)
         sum += p[i];
     *out = sum;
+}
+
+// c = a * b, square.
+extern "C" __global__ void matmul_f32(const float *a, const float *b, float *c, uint32_t n)
+{
+    FOR_EACH(i, (uint64_t)n * n)
+    {
+        float sum = 0;
+
+        for (uint64_t k = 0; k < n; k++)
+            sum += a[i / n * n + k] * b[k * n + i % n];
+        c[i] = sum;
+    }
 }
 
 extern "C" __global__ void spin_ns(uint64_t ns)

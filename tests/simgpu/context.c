@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* Devices and contexts. A context keeps its id for life; handles are memory, and come back. */
+/* Contexts: primary ones, which come back under their old handle and with a new id, and others; and
+ * each thread's stack of current ones. */
 #include "tests/simgpu/sim.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { DEVICES = 8, DEPTH = 16 };
+enum { DEVICES = SIM_MOST_DEVICES, DEPTH = 16 };
 static struct CUctx_st *primary[DEVICES];
 static unsigned primary_flags[DEVICES], retained[DEVICES];
 static unsigned long long next_id = 1;
@@ -48,16 +48,10 @@ static void end(struct CUctx_st *c)
 {
     sim_wait_context(c);
     c->alive = false;
-    for (struct sim_region **at = &sim.regions, *r; (r = *at);) {
-        if (r->context == c) {
-            if (r->kind == SIM_HOST || r->kind == SIM_REGISTERED)
-                sim.pinned -= r->bytes;
-            *at = r->next;
-            free(r); /* the bytes stay mapped: a late access shows as wrong bytes, not as a crash */
-        } else {
-            at = &r->next;
-        }
-    }
+    sim_end_streams(c);
+    sim_end_memory(c);
+    if (c->primary)
+        sim_end_pool(c->device);
 }
 
 EXPORT CUresult cuInit(unsigned flags)
@@ -79,137 +73,6 @@ EXPORT CUresult cuDriverGetVersion(int *version)
     if (version)
         *version = sim.version;
     return sim_leave(version ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE);
-}
-
-EXPORT CUresult cuDeviceGet(CUdevice *device, int ordinal)
-{
-    CUresult r = sim_enter("cuDeviceGet");
-
-    if (r)
-        return r;
-    if (!device || ordinal < 0 || ordinal >= sim.devices)
-        return sim_leave(CUDA_ERROR_INVALID_DEVICE);
-    *device = ordinal;
-    return sim_leave(CUDA_SUCCESS);
-}
-
-EXPORT CUresult cuDeviceGetCount(int *count)
-{
-    CUresult r = sim_enter("cuDeviceGetCount");
-
-    if (r)
-        return r;
-    *count = sim.devices;
-    return sim_leave(CUDA_SUCCESS);
-}
-
-EXPORT CUresult cuDeviceGetName(char *name, int length, CUdevice device)
-{
-    CUresult r = sim_enter("cuDeviceGetName");
-
-    if (r)
-        return r;
-    snprintf(name, (size_t)length, "Simulated GPU %d", device);
-    return sim_leave(CUDA_SUCCESS);
-}
-
-EXPORT CUresult cuDeviceTotalMem_v2(size_t *bytes, CUdevice device)
-{
-    CUresult r = sim_enter("cuDeviceTotalMem_v2");
-
-    if (r)
-        return r;
-    *bytes = (size_t)16 << 30;
-    return sim_leave(CUDA_SUCCESS);
-}
-
-EXPORT CUresult cuDeviceGetUuid_v2(CUuuid *uuid, CUdevice device)
-{
-    CUresult r = sim_enter("cuDeviceGetUuid_v2");
-
-    if (r)
-        return r;
-    memset(uuid, device + 1, sizeof *uuid);
-    return sim_leave(CUDA_SUCCESS);
-}
-
-EXPORT CUresult cuDeviceCanAccessPeer(int *can, CUdevice device, CUdevice peer)
-{
-    CUresult r = sim_enter("cuDeviceCanAccessPeer");
-
-    if (r)
-        return r;
-    *can = device != peer;
-    return sim_leave(CUDA_SUCCESS);
-}
-
-EXPORT CUresult cuCtxEnablePeerAccess(CUcontext peer, unsigned flags)
-{
-    CUresult r = sim_enter("cuCtxEnablePeerAccess");
-
-    return r ? r : sim_leave(CUDA_SUCCESS);
-}
-
-EXPORT CUresult cuDeviceGetDefaultMemPool(CUmemoryPool *pool, CUdevice device)
-{
-    static char pools[DEVICES];
-    CUresult r = sim_enter("cuDeviceGetDefaultMemPool");
-
-    if (r)
-        return r;
-    *pool = (CUmemoryPool)&pools[device];
-    return sim_leave(CUDA_SUCCESS);
-}
-
-EXPORT CUresult cuDeviceGetAttribute(int *value, CUdevice_attribute which, CUdevice device)
-{
-    CUresult r = sim_enter("cuDeviceGetAttribute");
-
-    if (r)
-        return r;
-    switch (which) {
-    case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR:
-        *value = 9;
-        break;
-    case CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK:
-    case CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X:
-    case CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Y:
-        *value = 1024;
-        break;
-    case CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Z:
-        *value = 64;
-        break;
-    case CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X:
-        *value = 2147483647;
-        break;
-    case CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Y:
-    case CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Z:
-        *value = 65535;
-        break;
-    case CU_DEVICE_ATTRIBUTE_WARP_SIZE:
-        *value = 32;
-        break;
-    case CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT:
-        *value = 132;
-        break;
-    case CU_DEVICE_ATTRIBUTE_ASYNC_ENGINE_COUNT:
-        *value = 3;
-        break;
-    case CU_DEVICE_ATTRIBUTE_UNIFIED_ADDRESSING:
-    case CU_DEVICE_ATTRIBUTE_CAN_MAP_HOST_MEMORY:
-    case CU_DEVICE_ATTRIBUTE_CONCURRENT_KERNELS:
-    case CU_DEVICE_ATTRIBUTE_MANAGED_MEMORY:
-    case CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS:
-    case CU_DEVICE_ATTRIBUTE_COOPERATIVE_LAUNCH:
-    case CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED:
-    case CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED:
-    case CU_DEVICE_ATTRIBUTE_HOST_REGISTER_SUPPORTED:
-        *value = 1;
-        break;
-    default:
-        *value = 0;
-    }
-    return sim_leave(CUDA_SUCCESS);
 }
 
 EXPORT CUresult cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device)
@@ -259,6 +122,8 @@ EXPORT CUresult cuDevicePrimaryCtxGetState(CUdevice device, unsigned *flags, int
 
     if (r)
         return r;
+    if (device < 0 || device >= sim.devices || !flags || !active)
+        return sim_leave(CUDA_ERROR_INVALID_DEVICE);
     *flags = primary_flags[device];
     *active = primary[device] != NULL;
     return sim_leave(CUDA_SUCCESS);
@@ -270,6 +135,8 @@ EXPORT CUresult cuDevicePrimaryCtxSetFlags_v2(CUdevice device, unsigned flags)
 
     if (r)
         return r;
+    if (device < 0 || device >= sim.devices)
+        return sim_leave(CUDA_ERROR_INVALID_DEVICE);
     primary_flags[device] = flags;
     if (primary[device])
         primary[device]->flags = flags;
@@ -278,6 +145,8 @@ EXPORT CUresult cuDevicePrimaryCtxSetFlags_v2(CUdevice device, unsigned flags)
 
 static CUresult create(CUcontext *context, unsigned flags, CUdevice device)
 {
+    if (!context)
+        return CUDA_ERROR_INVALID_VALUE;
     if (device < 0 || device >= sim.devices || depth == DEPTH)
         return CUDA_ERROR_INVALID_DEVICE;
     *context = make(device, flags, false);
@@ -288,6 +157,14 @@ static CUresult create(CUcontext *context, unsigned flags, CUdevice device)
 EXPORT CUresult cuCtxCreate_v2(CUcontext *context, unsigned flags, CUdevice device)
 {
     CUresult r = sim_enter("cuCtxCreate_v2");
+
+    return r ? r : sim_leave(create(context, flags, device));
+}
+
+EXPORT CUresult cuCtxCreate_v3(CUcontext *context, CUexecAffinityParam *params, int n,
+                               unsigned flags, CUdevice device)
+{
+    CUresult r = sim_enter("cuCtxCreate_v3");
 
     return r ? r : sim_leave(create(context, flags, device));
 }
@@ -416,6 +293,19 @@ EXPORT CUresult cuCtxSetFlags(unsigned flags)
     return sim_leave(r);
 }
 
+EXPORT CUresult cuCtxGetStreamPriorityRange(int *least, int *greatest)
+{
+    CUresult r = sim_enter("cuCtxGetStreamPriorityRange");
+
+    if (r)
+        return r;
+    if (least)
+        *least = 0;
+    if (greatest)
+        *greatest = -5;
+    return sim_leave(CUDA_SUCCESS);
+}
+
 EXPORT CUresult cuCtxGetApiVersion(CUcontext context, unsigned *version)
 {
     CUresult r = sim_enter("cuCtxGetApiVersion");
@@ -439,29 +329,4 @@ EXPORT CUresult cuCtxSynchronize(void)
     if (r == CUDA_SUCCESS)
         sim_wait_context(c);
     return sim_leave(r);
-}
-
-static const char *const errors[][2] = {
-    {"CUDA_SUCCESS", "no error"},
-    {"CUDA_ERROR_INVALID_VALUE", "invalid argument"},
-    {"CUDA_ERROR_OUT_OF_MEMORY", "out of memory"},
-    {"CUDA_ERROR_NOT_INITIALIZED", "initialization error"},
-};
-
-static CUresult error_text(CUresult error, const char **text, int column)
-{
-    bool known = (unsigned)error < sizeof errors / sizeof *errors;
-
-    *text = known ? errors[error][column] : column ? "unspecified failure" : "CUDA_ERROR";
-    return CUDA_SUCCESS;
-}
-
-EXPORT CUresult cuGetErrorName(CUresult error, const char **text)
-{
-    return error_text(error, text, 0);
-}
-
-EXPORT CUresult cuGetErrorString(CUresult error, const char **text)
-{
-    return error_text(error, text, 1);
 }

@@ -1,301 +1,178 @@
 /* SPDX-License-Identifier: MIT */
-/* Stream capture and graphs: a captured operation becomes a node, with the stream's tail as its
- * dependency; an event recorded inside carries the node to other streams, which then capture too.
- * What a capture forbids is forbidden here, and invalidates it: the CUDA Programming Guide,
- * "Prohibited and Unhandled Operations". */
+/* Graphs, as captures make them, and their launch: every node becomes an operation that comes after
+ * its own dependencies only, so branches run in any order; the stream goes on after all of them. */
 #include "tests/simgpu/sim.h"
 
 #include <stdlib.h>
 
-struct node {
-    struct sim_work work;
-    unsigned deps[16], dep_count; /* node numbers */
-};
-
-struct CUgraph_st {
-    struct node *nodes;
-    size_t count;
-};
-
 struct CUgraphExec_st {
-    struct CUgraph_st graph;
+    struct CUgraph_st *graph; /* a copy */
+    struct sim_op *last;      /* of the last launch; counted */
 };
 
-struct sim_capture {
-    struct CUgraph_st *graph;
-    struct CUstream_st *origin;
-    CUstreamCaptureMode mode;
-    unsigned long thread;
-    bool invalid;
-    struct sim_capture *next;
-};
-
-static __thread CUstreamCaptureMode thread_mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
-
-CUresult sim_unsafe(void)
+struct CUgraph_st *sim_new_graph(void)
 {
-    if (thread_mode == CU_STREAM_CAPTURE_MODE_RELAXED)
-        return CUDA_SUCCESS;
-    for (struct sim_capture *c = sim.captures; c; c = c->next) {
-        bool own = c->thread == sim_thread() && c->mode != CU_STREAM_CAPTURE_MODE_RELAXED;
-        bool global = c->mode == CU_STREAM_CAPTURE_MODE_GLOBAL &&
-                      thread_mode == CU_STREAM_CAPTURE_MODE_GLOBAL;
+    return calloc(1, sizeof(struct CUgraph_st));
+}
 
-        if (own || global) {
-            sim_invalidate(c);
-            return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+struct CUgraphNode_st *sim_add_node(struct CUgraph_st *g, const struct sim_work *work,
+                                    const struct sim_nodes *deps)
+{
+    struct CUgraphNode_st *n = calloc(1, sizeof *n);
+
+    *n = (struct CUgraphNode_st){*work, *deps, (unsigned)g->count, g};
+    g->nodes = realloc(g->nodes, (g->count + 1) * sizeof *g->nodes);
+    g->nodes[g->count++] = n;
+    return n;
+}
+
+void sim_free_graph(struct CUgraph_st *g)
+{
+    for (size_t i = 0; i < g->count; i++)
+        free(g->nodes[i]);
+    free(g->nodes);
+    free(g);
+}
+
+/* --- questions --- */
+
+static CUresult nodes(CUgraph g, CUgraphNode *out, size_t *count)
+{
+    if (!g || !count)
+        return CUDA_ERROR_INVALID_VALUE;
+    for (size_t i = 0; out && i < *count; i++)
+        out[i] = i < g->count ? g->nodes[i] : NULL;
+    *count = !out || g->count < *count ? g->count : *count;
+    return CUDA_SUCCESS;
+}
+
+static CUresult edges(CUgraph g, CUgraphNode *from, CUgraphNode *to, size_t *count)
+{
+    size_t n = 0;
+
+    if (!g || !count || !from != !to)
+        return CUDA_ERROR_INVALID_VALUE;
+    for (size_t i = 0; i < g->count; i++) {
+        for (unsigned k = 0; k < g->nodes[i]->deps.count; k++, n++) {
+            if (from && n < *count) {
+                from[n] = g->nodes[g->nodes[i]->deps.number[k]];
+                to[n] = g->nodes[i];
+            }
         }
     }
+    *count = !from || n < *count ? n : *count;
     return CUDA_SUCCESS;
 }
 
-/* The legacy stream may not be used while a blocking stream captures. */
-CUresult sim_implicit(struct CUctx_st *context)
+static CUresult type_of(CUgraphNode n, CUgraphNodeType *type)
 {
-    for (struct CUstream_st *s = context->streams; s; s = s->next) {
-        if (s->capture && !(s->flags & CU_STREAM_NON_BLOCKING)) {
-            sim_invalidate(s->capture);
-            return CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
-        }
-    }
+    static const CUgraphNodeType types[] = {[SIM_NOTHING] = CU_GRAPH_NODE_TYPE_EMPTY,
+                                            [SIM_COPY] = CU_GRAPH_NODE_TYPE_MEMCPY,
+                                            [SIM_FILL] = CU_GRAPH_NODE_TYPE_MEMSET,
+                                            [SIM_KERNEL] = CU_GRAPH_NODE_TYPE_KERNEL,
+                                            [SIM_HOST_FUNCTION] = CU_GRAPH_NODE_TYPE_HOST,
+                                            [SIM_WRITE] = CU_GRAPH_NODE_TYPE_BATCH_MEM_OP,
+                                            [SIM_WAIT] = CU_GRAPH_NODE_TYPE_BATCH_MEM_OP};
+
+    if (!n || !type)
+        return CUDA_ERROR_INVALID_VALUE;
+    *type = types[n->work.kind];
     return CUDA_SUCCESS;
 }
 
-void sim_invalidate(struct sim_capture *c)
+/* --- instances --- */
+
+static CUresult instantiate(CUgraphExec *exec, CUgraph g)
 {
-    c->invalid = true;
-}
-
-CUresult sim_capture_add(struct CUstream_st *s, const struct sim_work *work)
-{
-    struct sim_capture *c = s->capture;
-    struct node *n;
-
-    if (c->invalid)
-        return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
-    if (work->kind == SIM_NOTHING)
-        return CUDA_SUCCESS;
-    c->graph->nodes = realloc(c->graph->nodes, (c->graph->count + 1) * sizeof *n);
-    n = &c->graph->nodes[c->graph->count++];
-    *n = (struct node){.work = *work};
-    if (s->capture_tail)
-        n->deps[n->dep_count++] = s->capture_tail - 1;
-    for (unsigned i = 0; i < s->capture_extra_count && n->dep_count < 16; i++)
-        n->deps[n->dep_count++] = s->capture_extra[i];
-    s->capture_extra_count = 0;
-    s->capture_tail = (unsigned)c->graph->count;
-    return CUDA_SUCCESS;
-}
-
-void sim_capture_record(struct CUstream_st *s, struct CUevent_st *e)
-{
-    e->capture = s->capture;
-    e->capture_node = s->capture_tail;
-}
-
-CUresult sim_capture_wait(struct CUstream_st *s, struct CUevent_st *e)
-{
-    if (!e->capture) { /* an event from outside the capture */
-        sim_invalidate(s->capture);
-        return CUDA_ERROR_STREAM_CAPTURE_ISOLATION;
-    }
-    if (s->capture && s->capture != e->capture)
-        return CUDA_ERROR_STREAM_CAPTURE_MERGE;
-    s->capture = e->capture;
-    if (e->capture_node && s->capture_extra_count < 8)
-        s->capture_extra[s->capture_extra_count++] = e->capture_node - 1;
-    return CUDA_SUCCESS;
-}
-
-static void leave_capture(struct sim_capture *c)
-{
-    for (struct CUstream_st *s = c->origin->context->streams; s; s = s->next) {
-        if (s->capture == c) {
-            s->capture = NULL;
-            s->capture_tail = s->capture_extra_count = 0;
-        }
-    }
-    for (struct sim_capture **at = &sim.captures; *at; at = &(*at)->next) {
-        if (*at == c) {
-            *at = c->next;
-            break;
-        }
-    }
-}
-
-void sim_capture_forget(struct CUstream_st *s)
-{
-    if (!s->capture)
-        return;
-    sim_invalidate(s->capture);
-    if (s->capture->origin == s)
-        leave_capture(s->capture);
-    s->capture = NULL;
-}
-
-static CUresult begin(CUstream handle, bool per_thread, CUstreamCaptureMode mode)
-{
-    struct sim_capture *c;
-    struct CUstream_st *s;
-    CUresult r = sim_stream(handle, per_thread, &s);
-
-    if (r)
-        return r;
-    if (s == s->context->legacy)
-        return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
-    if (s->capture)
-        return CUDA_ERROR_ILLEGAL_STATE;
-    c = calloc(1, sizeof *c);
-    c->graph = calloc(1, sizeof *c->graph);
-    c->origin = s;
-    c->mode = mode;
-    c->thread = sim_thread();
-    c->next = sim.captures;
-    sim.captures = c;
-    s->capture = c;
-    return CUDA_SUCCESS;
-}
-
-static CUresult end(CUstream handle, bool per_thread, CUgraph *graph)
-{
-    struct sim_capture *c;
-    struct CUstream_st *s;
-    CUresult r = sim_stream(handle, per_thread, &s);
-
-    if (r)
-        return r;
-    c = s->capture;
-    if (!c)
-        return CUDA_ERROR_ILLEGAL_STATE;
-    if (c->mode != CU_STREAM_CAPTURE_MODE_RELAXED && c->thread != sim_thread())
-        return CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD;
-    leave_capture(c);
-    *graph = c->invalid ? NULL : c->graph;
-    r = c->invalid ? CUDA_ERROR_STREAM_CAPTURE_INVALIDATED : CUDA_SUCCESS;
-    free(c);
-    return r;
-}
-
-static CUresult is_capturing(CUstream handle, bool per_thread, CUstreamCaptureStatus *status)
-{
-    struct CUstream_st *s;
-    CUresult r = sim_stream(handle, per_thread, &s);
-
-    if (r)
-        return r;
-    if (s == s->context->legacy)
-        for (struct CUstream_st *o = s->context->streams; o; o = o->next)
-            if (o->capture && !(o->flags & CU_STREAM_NON_BLOCKING))
-                return CUDA_ERROR_STREAM_CAPTURE_IMPLICIT; /* asking is no use: the capture lives on
-                                                            */
-    *status = !s->capture           ? CU_STREAM_CAPTURE_STATUS_NONE
-              : s->capture->invalid ? CU_STREAM_CAPTURE_STATUS_INVALIDATED
-                                    : CU_STREAM_CAPTURE_STATUS_ACTIVE;
-    return CUDA_SUCCESS;
-}
-
-#define BOTH(suffix, per_thread)                                                                   \
-    EXPORT CUresult cuStreamBeginCapture_v2##suffix(CUstream s, CUstreamCaptureMode mode)          \
-    {                                                                                              \
-        CUresult r = sim_enter("cuStreamBeginCapture_v2" #suffix);                                 \
-        return r ? r : sim_leave(begin(s, per_thread, mode));                                      \
-    }                                                                                              \
-    EXPORT CUresult cuStreamEndCapture##suffix(CUstream s, CUgraph *graph)                         \
-    {                                                                                              \
-        CUresult r = sim_enter("cuStreamEndCapture" #suffix);                                      \
-        return r ? r : sim_leave(end(s, per_thread, graph));                                       \
-    }                                                                                              \
-    EXPORT CUresult cuStreamIsCapturing##suffix(CUstream s, CUstreamCaptureStatus *status)         \
-    {                                                                                              \
-        CUresult r = sim_enter("cuStreamIsCapturing" #suffix);                                     \
-        return r ? r : sim_leave(is_capturing(s, per_thread, status));                             \
-    }
-BOTH(, false)
-BOTH(_ptsz, true)
-
-EXPORT CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode *mode)
-{
-    CUstreamCaptureMode old;
-    CUresult r = sim_enter("cuThreadExchangeStreamCaptureMode");
-
-    if (r)
-        return r;
-    old = thread_mode;
-    thread_mode = *mode;
-    *mode = old;
-    return sim_leave(CUDA_SUCCESS);
-}
-
-EXPORT CUresult cuGraphGetNodes(CUgraph graph, CUgraphNode *nodes, size_t *count)
-{
-    CUresult r = sim_enter("cuGraphGetNodes");
-
-    if (r)
-        return r;
-    for (size_t i = 0; nodes && i < *count && i < graph->count; i++)
-        nodes[i] = (CUgraphNode)&graph->nodes[i];
-    *count = graph->count;
-    return sim_leave(CUDA_SUCCESS);
-}
-
-EXPORT CUresult cuGraphInstantiateWithFlags(CUgraphExec *exec, CUgraph graph,
-                                            unsigned long long flags)
-{
-    CUresult r = sim_enter("cuGraphInstantiateWithFlags");
-
-    if (r)
-        return r;
+    if (!exec || !g)
+        return CUDA_ERROR_INVALID_VALUE;
     *exec = calloc(1, sizeof **exec);
-    (*exec)->graph.count = graph->count;
-    (*exec)->graph.nodes = malloc(graph->count * sizeof *graph->nodes + 1);
-    for (size_t i = 0; i < graph->count; i++)
-        (*exec)->graph.nodes[i] = graph->nodes[i];
-    return sim_leave(CUDA_SUCCESS);
+    (*exec)->graph = sim_new_graph();
+    for (size_t i = 0; i < g->count; i++)
+        sim_add_node((*exec)->graph, &g->nodes[i]->work, &g->nodes[i]->deps);
+    return CUDA_SUCCESS;
 }
 
-/* In the order of capture: one order that the dependencies allow. */
+/* Between two operations of the stream: one that all nodes come after, one after all of them. */
 static CUresult launch(CUgraphExec exec, CUstream handle, bool per_thread)
 {
+    static const struct sim_work nothing = {.kind = SIM_NOTHING};
+    struct sim_op *start, *end, **ops;
+    struct CUgraph_st *g = exec ? exec->graph : NULL;
     struct CUstream_st *s;
-    CUresult r = sim_stream(handle, per_thread, &s);
-
-    for (size_t i = 0; r == CUDA_SUCCESS && i < exec->graph.count; i++)
-        r = sim_submit(s, &exec->graph.nodes[i].work, NULL);
-    return r;
-}
-
-EXPORT CUresult cuGraphLaunch(CUgraphExec exec, CUstream s)
-{
-    CUresult r = sim_enter("cuGraphLaunch");
-
-    return r ? r : sim_leave(launch(exec, s, false));
-}
-
-EXPORT CUresult cuGraphLaunch_ptsz(CUgraphExec exec, CUstream s)
-{
-    CUresult r = sim_enter("cuGraphLaunch_ptsz");
-
-    return r ? r : sim_leave(launch(exec, s, true));
-}
-
-EXPORT CUresult cuGraphDestroy(CUgraph graph)
-{
-    CUresult r = sim_enter("cuGraphDestroy");
+    CUresult r = g ? sim_stream(handle, per_thread, &s) : CUDA_ERROR_INVALID_VALUE;
 
     if (r)
         return r;
-    free(graph->nodes);
-    free(graph);
-    return sim_leave(CUDA_SUCCESS);
+    if (s->capture) /* a child graph, natively: not modelled */
+        return CUDA_ERROR_NOT_SUPPORTED;
+    sim_hold();
+    start = sim_marker(s);
+    if (!start)
+        return CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
+    sim_depend(start, exec->last); /* an instance runs once at a time */
+    end = sim_new_op(s->context, &nothing);
+    ops = calloc(g->count + 1, sizeof *ops);
+    for (size_t i = 0; i < g->count; i++) {
+        const struct sim_nodes *deps = &g->nodes[i]->deps;
+
+        ops[i] = sim_new_op(s->context, &g->nodes[i]->work);
+        sim_depend(ops[i], start);
+        for (unsigned k = 0; k < deps->count; k++)
+            sim_depend(ops[i], ops[deps->number[k]]);
+        sim_depend(end, ops[i]);
+        sim_add(ops[i]);
+    }
+    for (size_t i = 0; i < g->count; i++)
+        sim_unref(ops[i]);
+    free(ops);
+    sim_unref(start);
+    sim_unref(exec->last);
+    exec->last = sim_ref(end);
+    sim_append(s, end);
+    return CUDA_SUCCESS;
 }
 
-EXPORT CUresult cuGraphExecDestroy(CUgraphExec exec)
+static CUresult destroy(CUgraph g)
 {
-    CUresult r = sim_enter("cuGraphExecDestroy");
+    if (!g)
+        return CUDA_ERROR_INVALID_VALUE;
+    sim_free_graph(g);
+    return CUDA_SUCCESS;
+}
 
-    if (r)
-        return r;
-    free(exec->graph.nodes);
+static CUresult destroy_exec(CUgraphExec exec)
+{
+    if (!exec)
+        return CUDA_ERROR_INVALID_VALUE;
+    sim_free_graph(exec->graph);
+    sim_unref(exec->last);
     free(exec);
-    return sim_leave(CUDA_SUCCESS);
+    return CUDA_SUCCESS;
 }
+
+#define CALL(name, params, body)                                                                   \
+    EXPORT CUresult name params                                                                    \
+    {                                                                                              \
+        CUresult r = sim_enter(#name);                                                             \
+        return r ? r : sim_leave(body);                                                            \
+    }
+CALL(cuGraphGetNodes, (CUgraph g, CUgraphNode *out, size_t *count), nodes(g, out, count))
+CALL(cuGraphGetEdges, (CUgraph g, CUgraphNode *from, CUgraphNode *to, size_t *count),
+     edges(g, from, to, count))
+CALL(cuGraphGetEdges_v2,
+     (CUgraph g, CUgraphNode *from, CUgraphNode *to, CUgraphEdgeData *data, size_t *count),
+     edges(g, from, to, count))
+CALL(cuGraphNodeGetType, (CUgraphNode n, CUgraphNodeType *type), type_of(n, type))
+CALL(cuGraphInstantiate,
+     (CUgraphExec * exec, CUgraph g, CUgraphNode *bad, char *text, size_t length),
+     instantiate(exec, g))
+CALL(cuGraphInstantiate_v2,
+     (CUgraphExec * exec, CUgraph g, CUgraphNode *bad, char *text, size_t length),
+     instantiate(exec, g))
+CALL(cuGraphInstantiateWithFlags, (CUgraphExec * exec, CUgraph g, unsigned long long flags),
+     instantiate(exec, g))
+CALL(cuGraphLaunch, (CUgraphExec exec, CUstream s), launch(exec, s, false))
+CALL(cuGraphLaunch_ptsz, (CUgraphExec exec, CUstream s), launch(exec, s, true))
+CALL(cuGraphDestroy, (CUgraph g), destroy(g))
+CALL(cuGraphExecDestroy, (CUgraphExec exec), destroy_exec(exec))

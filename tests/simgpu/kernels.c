@@ -3,12 +3,9 @@
  * out. A step runs under the driver's lock, and returns false if it cannot end yet: a gate. */
 #include "tests/simgpu/sim.h"
 
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
-
-#define P(offset, size)                                                                            \
-    {                                                                                              \
-        offset, size                                                                               \
-    }
 
 static uint64_t u64(const unsigned char *params, unsigned offset)
 {
@@ -34,10 +31,18 @@ static float f32(const unsigned char *params, unsigned offset)
     return v;
 }
 
-/* The bytes behind a pointer parameter: the device reads pinned and managed memory too. */
-static void *at(const unsigned char *params, unsigned offset)
+/* The bytes behind a pointer parameter: the device reads pinned and managed memory too, but no
+ * other. An address that it may not touch ends the process: a real device would end the context. */
+static void *at(const unsigned char *params, unsigned offset, uint64_t bytes)
 {
-    return sim_alias(u64(params, offset), 1);
+    void *p = sim_alias(u64(params, offset), bytes);
+
+    if (!p && bytes) {
+        fprintf(stderr, "simgpu: a kernel touches %llu bytes at 0x%llx, which it cannot\n",
+                (unsigned long long)bytes, (unsigned long long)u64(params, offset));
+        abort();
+    }
+    return p;
 }
 
 static bool empty(const unsigned char *params)
@@ -47,8 +52,8 @@ static bool empty(const unsigned char *params)
 
 static bool fill_u32(const unsigned char *params)
 {
-    uint32_t *p = at(params, 0), v = u32(params, 16);
     uint64_t n = u64(params, 8);
+    uint32_t *p = at(params, 0, n * 4), v = u32(params, 16);
 
     for (uint64_t i = 0; i < n; i++)
         p[i] = v;
@@ -57,14 +62,16 @@ static bool fill_u32(const unsigned char *params)
 
 static bool copy_u32(const unsigned char *params)
 {
-    memmove(at(params, 8), at(params, 0), u64(params, 16) * 4);
+    uint64_t bytes = u64(params, 16) * 4;
+
+    memmove(at(params, 8, bytes), at(params, 0, bytes), bytes);
     return true;
 }
 
 static bool scale_f32(const unsigned char *params)
 {
-    float *x = at(params, 0), a = f32(params, 8);
     uint64_t n = u64(params, 16);
+    float *x = at(params, 0, n * 4), a = f32(params, 8);
 
     for (uint64_t i = 0; i < n; i++)
         x[i] *= a;
@@ -73,9 +80,9 @@ static bool scale_f32(const unsigned char *params)
 
 static bool axpy_f32(const unsigned char *params)
 {
-    const float *x = at(params, 8);
-    float *y = at(params, 16), a = f32(params, 0);
     uint64_t n = u64(params, 24);
+    const float *x = at(params, 8, n * 4);
+    float *y = at(params, 16, n * 4), a = f32(params, 0);
 
     for (uint64_t i = 0; i < n; i++)
         y[i] += a * x[i];
@@ -84,23 +91,39 @@ static bool axpy_f32(const unsigned char *params)
 
 static bool checksum_u32(const unsigned char *params)
 {
-    const uint32_t *p = at(params, 0);
     uint64_t sum = 0, n = u64(params, 8);
+    const uint32_t *p = at(params, 0, n * 4);
 
     for (uint64_t i = 0; i < n; i++)
         sum += p[i];
-    memcpy(at(params, 16), &sum, 8);
+    memcpy(at(params, 16, 8), &sum, 8);
     return true;
 }
 
 static bool gate_wait(const unsigned char *params)
 {
-    return __atomic_load_n((uint32_t *)at(params, 0), __ATOMIC_SEQ_CST) == u32(params, 8);
+    return __atomic_load_n((uint32_t *)at(params, 0, 4), __ATOMIC_SEQ_CST) == u32(params, 8);
 }
 
 static bool gate_set(const unsigned char *params)
 {
-    __atomic_store_n((uint32_t *)at(params, 0), u32(params, 8), __ATOMIC_SEQ_CST);
+    __atomic_store_n((uint32_t *)at(params, 0, 4), u32(params, 8), __ATOMIC_SEQ_CST);
+    return true;
+}
+
+/* c = a * b, square, row by row. */
+static bool matmul_f32(const unsigned char *params)
+{
+    uint64_t n = u32(params, 24);
+    const float *a = at(params, 0, n * n * 4), *b = at(params, 8, n * n * 4);
+    float *c = at(params, 16, n * n * 4);
+
+    for (uint64_t i = 0; i < n; i++) {
+        memset(c + i * n, 0, n * 4);
+        for (uint64_t k = 0; k < n; k++)
+            for (uint64_t j = 0; j < n; j++)
+                c[i * n + j] += a[i * n + k] * b[k * n + j];
+    }
     return true;
 }
 
@@ -130,6 +153,18 @@ static uint64_t cost_of_24(const unsigned char *params)
     return 3000 + u64(params, 24) * 12 / 500;
 }
 
+#define P(offset, size)                                                                            \
+    {                                                                                              \
+        offset, size                                                                               \
+    }
+/* 5000 multiplications and additions a nanosecond. */
+static uint64_t matmul_cost(const unsigned char *params)
+{
+    uint64_t n = u32(params, 24);
+
+    return 3000 + n * n * n / 5000;
+}
+
 static const struct sim_kernel kernels[] = {
     {"empty", 0, {P(0, 0)}, empty, launch_cost},
     {"spin_ns", 1, {P(0, 8)}, empty, spin_cost},
@@ -138,6 +173,7 @@ static const struct sim_kernel kernels[] = {
     {"scale_f32", 3, {P(0, 8), P(8, 4), P(16, 8)}, scale_f32, cost_of_16},
     {"axpy_f32", 4, {P(0, 4), P(8, 8), P(16, 8), P(24, 8)}, axpy_f32, cost_of_24},
     {"checksum_u32", 3, {P(0, 8), P(8, 8), P(16, 8)}, checksum_u32, cost_of_8},
+    {"matmul_f32", 4, {P(0, 8), P(8, 8), P(16, 8), P(24, 4)}, matmul_f32, matmul_cost},
     {"gate_wait", 2, {P(0, 8), P(8, 4)}, gate_wait, launch_cost},
     {"gate_set", 2, {P(0, 8), P(8, 4)}, gate_set, launch_cost},
 };

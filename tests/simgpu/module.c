@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 struct CUmod_st {
     int unused;
@@ -30,6 +31,27 @@ EXPORT CUresult cuModuleLoadDataEx(CUmodule *module, const void *image, unsigned
                                    CUjit_option *options, void **values)
 {
     CUresult r = sim_enter("cuModuleLoadDataEx");
+
+    return r ? r : sim_leave(any((void **)module));
+}
+
+EXPORT CUresult cuModuleLoadFatBinary(CUmodule *module, const void *image)
+{
+    CUresult r = sim_enter("cuModuleLoadFatBinary");
+
+    return r ? r : sim_leave(any((void **)module));
+}
+
+EXPORT CUresult cuLibraryGetModule(CUmodule *module, CUlibrary library)
+{
+    CUresult r = sim_enter("cuLibraryGetModule");
+
+    return r ? r : sim_leave(any((void **)module));
+}
+
+EXPORT CUresult cuFuncGetModule(CUmodule *module, CUfunction f)
+{
+    CUresult r = sim_enter("cuFuncGetModule");
 
     return r ? r : sim_leave(any((void **)module));
 }
@@ -88,9 +110,47 @@ EXPORT CUresult cuKernelGetFunction(CUfunction *function, CUkernel k)
                                                                  : CUDA_ERROR_INVALID_HANDLE);
 }
 
+EXPORT CUresult cuFuncGetName(const char **name, CUfunction f)
+{
+    CUresult r = sim_enter("cuFuncGetName");
+
+    if (r)
+        return r;
+    if (!sim_is_kernel((const struct sim_kernel *)f))
+        return sim_leave(CUDA_ERROR_INVALID_HANDLE);
+    *name = ((const struct sim_kernel *)f)->name;
+    return sim_leave(CUDA_SUCCESS);
+}
+
+EXPORT CUresult cuFuncLoad(CUfunction f)
+{
+    CUresult r = sim_enter("cuFuncLoad");
+
+    return r ? r : sim_leave(CUDA_SUCCESS);
+}
+
+EXPORT CUresult cuFuncGetAttribute(int *value, CUfunction_attribute which, CUfunction f)
+{
+    CUresult r = sim_enter("cuFuncGetAttribute");
+
+    if (r)
+        return r;
+    *value = which == CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK ? 1024 : 0;
+    return sim_leave(CUDA_SUCCESS);
+}
+
+EXPORT CUresult cuFuncSetAttribute(CUfunction f, CUfunction_attribute which, int value)
+{
+    CUresult r = sim_enter("cuFuncSetAttribute");
+
+    return r ? r : sim_leave(CUDA_SUCCESS);
+}
+
 static CUresult param_info(const struct sim_kernel *k, size_t index, size_t *offset, size_t *size)
 {
-    if (index >= k->count)
+    if (!sim_is_kernel(k))
+        return CUDA_ERROR_INVALID_HANDLE;
+    if (index >= k->count || !offset)
         return CUDA_ERROR_INVALID_VALUE;
     *offset = k->params[index].offset;
     if (size)
@@ -112,38 +172,45 @@ EXPORT CUresult cuKernelGetParamInfo(CUkernel f, size_t index, size_t *offset, s
     return r ? r : sim_leave(param_info((const struct sim_kernel *)f, index, offset, size));
 }
 
-static CUresult global(CUdeviceptr *p, size_t *bytes, const char *name)
+/* One address a name and device. */
+static CUresult global(CUdeviceptr *p, size_t *bytes, const char *name, bool is_managed)
 {
-    enum { GLOBALS = 32, BYTES = 64 << 10 };
+    enum { GLOBALS = 64, BYTES = 64 << 10 };
     static struct {
         char name[64];
+        bool is_managed;
+        int device;
         CUdeviceptr p;
     } globals[GLOBALS];
+    struct CUctx_st *c;
+    CUresult r = sim_need_context(&c);
+    int i = 0;
 
-    for (int i = 0; i < GLOBALS; i++) {
-        if (!globals[i].name[0]) {
-            void *memory = calloc(1, BYTES);
-            struct sim_region *r = calloc(1, sizeof *r);
+    if (r)
+        return r;
+    while (i < GLOBALS && globals[i].p &&
+           (strcmp(globals[i].name, name) != 0 || globals[i].is_managed != is_managed ||
+            (!is_managed && globals[i].device != c->device)))
+        i++;
+    if (i == GLOBALS)
+        return CUDA_ERROR_NOT_FOUND;
+    if (!globals[i].p) {
+        char *memory = is_managed ? sim_map(BYTES, PROT_READ | PROT_WRITE) : NULL;
+        struct sim_region *region = is_managed ? sim_add_region((uintptr_t)memory, BYTES, memory,
+                                                                SIM_MANAGED, NULL, c->device)
+                                               : sim_device_memory(BYTES, NULL, c->device);
 
-            snprintf(globals[i].name, sizeof globals[i].name, "%s", name);
-            *r = (struct sim_region){.start = (uintptr_t)memory,
-                                     .bytes = BYTES,
-                                     .alias = memory,
-                                     .kind = SIM_DEVICE,
-                                     .device = sim_current() ? sim_current()->device : 0,
-                                     .next = sim.regions};
-            sim.regions = r;
-            globals[i].p = (uintptr_t)memory;
-        }
-        if (strcmp(globals[i].name, name) == 0) {
-            if (p)
-                *p = globals[i].p;
-            if (bytes)
-                *bytes = BYTES;
-            return CUDA_SUCCESS;
-        }
+        snprintf(globals[i].name, sizeof globals[i].name, "%s", name);
+        globals[i].is_managed = is_managed;
+        globals[i].device = c->device;
+        globals[i].p = region->start;
+        region->origin = SIM_GLOBAL;
     }
-    return CUDA_ERROR_NOT_FOUND;
+    if (p)
+        *p = globals[i].p;
+    if (bytes)
+        *bytes = BYTES;
+    return CUDA_SUCCESS;
 }
 
 EXPORT CUresult cuModuleGetGlobal_v2(CUdeviceptr *p, size_t *bytes, CUmodule module,
@@ -151,7 +218,7 @@ EXPORT CUresult cuModuleGetGlobal_v2(CUdeviceptr *p, size_t *bytes, CUmodule mod
 {
     CUresult r = sim_enter("cuModuleGetGlobal_v2");
 
-    return r ? r : sim_leave(global(p, bytes, name));
+    return r ? r : sim_leave(global(p, bytes, name, false));
 }
 
 EXPORT CUresult cuLibraryGetGlobal(CUdeviceptr *p, size_t *bytes, CUlibrary library,
@@ -159,7 +226,7 @@ EXPORT CUresult cuLibraryGetGlobal(CUdeviceptr *p, size_t *bytes, CUlibrary libr
 {
     CUresult r = sim_enter("cuLibraryGetGlobal");
 
-    return r ? r : sim_leave(global(p, bytes, name));
+    return r ? r : sim_leave(global(p, bytes, name, false));
 }
 
 EXPORT CUresult cuLibraryGetManaged(CUdeviceptr *p, size_t *bytes, CUlibrary library,
@@ -167,11 +234,10 @@ EXPORT CUresult cuLibraryGetManaged(CUdeviceptr *p, size_t *bytes, CUlibrary lib
 {
     CUresult r = sim_enter("cuLibraryGetManaged");
 
-    return r ? r : sim_leave(global(p, bytes, name));
+    return r ? r : sim_leave(global(p, bytes, name, true));
 }
 
-/* --- launches: held while another thread is in a synchronous copy (measured, facts of the H200)
- * ----- */
+/* --- launches --- */
 
 static CUresult launch(CUstream handle, bool per_thread, const struct sim_kernel *k, void **params,
                        void **extra)
@@ -184,8 +250,7 @@ static CUresult launch(CUstream handle, bool per_thread, const struct sim_kernel
         return r;
     if (!sim_is_kernel(k))
         return CUDA_ERROR_INVALID_HANDLE;
-    while (sim.copying_depth && sim.copying_thread != sim_thread())
-        pthread_cond_wait(&sim.changed, &sim.lock);
+    sim_hold();
     w.kernel.kernel = k;
     if (extra && extra[0] == CU_LAUNCH_PARAM_BUFFER_POINTER)
         memcpy(w.kernel.params, extra[1], *(size_t *)extra[3]);

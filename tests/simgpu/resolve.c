@@ -17,39 +17,35 @@ EXPORT CUresult cuSimUnheardOf(CUstream stream)
     return r ? r : sim_leave(CUDA_SUCCESS);
 }
 
+/* The driver's private tables: what the static runtime asks for, and what this one has not. */
+EXPORT CUresult cuGetExportTable(const void **table, const CUuuid *id)
+{
+    CUresult r = sim_enter("cuGetExportTable");
+
+    if (r)
+        return r;
+    if (table)
+        *table = NULL;
+    return sim_leave(CUDA_ERROR_NOT_FOUND);
+}
+
 static const struct {
     const char *name;
     void *address;
+    int since;
 } exports[] = {
-#define X(symbol) {#symbol, (void *)symbol},
+#define X(symbol, since) {#symbol, (void *)symbol, since},
     SIM_EXPORTS(X)
 #undef X
-        {"cuSimUnheardOf", (void *)cuSimUnheardOf},
+        {"cuSimUnheardOf", (void *)cuSimUnheardOf, 13000},
 };
 enum { EXPORTS = sizeof exports / sizeof *exports };
 
-/* The first CUDA version with this symbol, where it matters. */
+/* A name that means another function from a version on. */
 static const struct {
-    const char *symbol;
-    int version;
-} since[] = {
-    {"cuGetProcAddress_v2", 12000},   {"cuStreamGetId", 12000},
-    {"cuStreamGetId_ptsz", 12000},    {"cuCtxGetId", 12000},
-    {"cuLibraryLoadData", 12000},     {"cuLibraryUnload", 12000},
-    {"cuLibraryGetKernel", 12000},    {"cuLibraryGetGlobal", 12000},
-    {"cuKernelGetFunction", 12000},   {"cuFuncGetParamInfo", 12040},
-    {"cuKernelGetParamInfo", 12040},  {"cuLaunchKernelEx", 11060},
-    {"cuLaunchKernelEx_ptsz", 11060}, {"cuEventElapsedTime_v2", 12080},
-    {"cuSimUnheardOf", 13000},
-};
-
-static int first_version(const char *symbol)
-{
-    for (size_t i = 0; i < sizeof since / sizeof *since; i++)
-        if (strcmp(since[i].symbol, symbol) == 0)
-            return since[i].version;
-    return 0;
-}
+    const char *name, *means;
+    int since;
+} renamed[] = {{"cuGraphInstantiate", "cuGraphInstantiateWithFlags", 12000}};
 
 /* "cuMemcpyHtoD_v2_ptds" is cuMemcpyHtoD: ABI 2, per thread. */
 static bool describes(const char *symbol, const char *name, int *abi, bool *per_thread)
@@ -73,9 +69,13 @@ static void *find(const char *name, int version, bool per_thread)
     void *best = NULL;
     int best_rank = -1;
 
+    for (size_t i = 0; i < sizeof renamed / sizeof *renamed; i++)
+        if (strcmp(renamed[i].name, name) == 0 && version >= renamed[i].since &&
+            sim.version >= renamed[i].since)
+            name = renamed[i].means;
     for (int i = 0; i < EXPORTS; i++) {
         bool is_per_thread;
-        int abi, needs = first_version(exports[i].name), rank;
+        int abi, needs = exports[i].since, rank;
 
         if (!describes(exports[i].name, name, &abi, &is_per_thread) || needs > version ||
             needs > sim.version || (is_per_thread && !per_thread))

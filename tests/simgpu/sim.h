@@ -4,7 +4,8 @@
 /* The simulated driver's inside: what its files share. README.md says what it models.
  *
  * One lock, sim.lock, guards everything; every exported function takes it with sim_enter and gives
- * it back with sim_leave. It is free while the host waits and while a host function runs. */
+ * it back with sim_leave. It is free while the host waits and while a host function runs: whatever
+ * waits must look everything up again that another thread may have ended meanwhile. */
 
 #define __CUDA_API_VERSION_INTERNAL
 #include <cuda.h>
@@ -14,10 +15,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "tests/simgpu/simgpu.h"
+
 #define EXPORT __attribute__((visibility("default")))
 
-/* --- work: what an operation of a stream, or a node of a graph, does
- * ------------------------------ */
+/* --- work: what an operation of a stream, or a node of a graph, does --- */
 
 enum sim_kind {
     SIM_NOTHING,
@@ -41,7 +43,8 @@ struct sim_work {
             char *dst;
             const char *src; /* host addresses: device ones are translated when submitted */
             size_t width, rows, dst_pitch, src_pitch;
-            char *owned; /* a snapshot of the source, freed afterwards */
+            size_t planes, dst_plane, src_plane; /* 3D; planes is 1 elsewhere */
+            char *owned;                         /* a snapshot of the source, freed afterwards */
         } copy;
         struct {
             char *dst;
@@ -58,15 +61,14 @@ struct sim_work {
             void *data;
         } host;
         struct {
-            volatile uint32_t *address;
-            uint32_t value;
-            unsigned flags;
+            volatile void *address;
+            uint64_t value;
+            unsigned flags, size; /* size: 4 or 8 bytes */
         } value;
     };
 };
 
-/* --- operations
- * ----------------------------------------------------------------------------------- */
+/* --- operations --- */
 
 enum sim_state { SIM_WAITING, SIM_RUNNING, SIM_DONE };
 
@@ -77,16 +79,15 @@ struct sim_op {
     struct sim_op **deps;
     unsigned dep_count;
     struct CUctx_st *context;
+    uint64_t number;  /* in the order of submission */
+    uint64_t walk;    /* the last one that looked at it */
     uint64_t ends_ns; /* timed: when its time is over; 0: not begun */
     uint64_t done_ns;
-    struct sim_op *next; /* of the outstanding ones, oldest first */
+    struct sim_op *next;          /* of the outstanding ones, oldest first */
+    struct sim_op *next_function; /* of the host functions that are due */
 };
 
-struct sim_op *sim_ref(struct sim_op *op);
-void sim_unref(struct sim_op *op);
-
-/* --- objects
- * -------------------------------------------------------------------------------------- */
+/* --- objects --- */
 
 struct CUctx_st {
     int device;
@@ -97,7 +98,10 @@ struct CUctx_st {
     struct CUstream_st *streams; /* all of them, the legacy one too */
 };
 
-struct sim_capture;
+/* The nodes that a captured operation comes after, as numbers in the capture's graph. */
+struct sim_nodes {
+    unsigned number[16], count;
+};
 
 struct CUstream_st {
     struct CUctx_st *context;
@@ -106,40 +110,40 @@ struct CUstream_st {
     int priority;
     unsigned long thread; /* of a per-thread stream; 0: another */
     bool alive;
-    struct sim_op *last;     /* counted */
-    struct sim_op *extra[8]; /* waited-for events since last; counted */
+    struct sim_op *last;   /* counted */
+    struct sim_op **extra; /* waited-for events since last; counted */
     unsigned extra_count;
     struct sim_capture *capture;
-    unsigned capture_tail; /* node number plus one */
-    unsigned capture_extra[8];
-    unsigned capture_extra_count;
+    struct sim_nodes tail; /* in that capture */
     struct CUstream_st *next;
 };
 
 struct CUevent_st {
     struct CUctx_st *context;
+    unsigned long long context_id; /* a primary context's handle outlives its reset */
     unsigned flags;
     bool recorded;
-    struct sim_op *op;           /* counted */
-    struct sim_capture *capture; /* recorded inside one */
-    unsigned capture_node;
-    uint64_t recorded_ns;
+    struct sim_op *op;            /* counted */
+    unsigned long long stream_id; /* where it was recorded last */
+    unsigned long long capture;   /* the id of the capture it was recorded in; 0: none */
+    struct sim_nodes nodes;
 };
 
 struct sim_region {
     uint64_t start, bytes;
     char *alias; /* where the bytes are */
-    enum { SIM_DEVICE = 1, SIM_HOST, SIM_REGISTERED, SIM_MANAGED, SIM_RESERVED } kind;
+    enum sim_memory { SIM_DEVICE = 1, SIM_HOST, SIM_REGISTERED, SIM_MANAGED } kind;
     int device;
-    struct CUctx_st *context; /* NULL for pools and mappings */
-    unsigned sync_memops;
+    struct CUctx_st *context; /* NULL for pools, mappings and imports */
+    enum { SIM_OWN, SIM_POOL, SIM_MAPPING, SIM_IMPORT, SIM_GLOBAL } origin;
+    unsigned sync_memops, flags;
     unsigned long long id;
     struct sim_region *next;
 };
 
-/* --- the machine
- * ---------------------------------------------------------------------------------- */
+/* --- the machine --- */
 
+enum { SIM_MOST_DEVICES = 8 };
 enum sim_scheduler { SIM_EAGER, SIM_LAZY, SIM_RANDOM, SIM_TIMED };
 
 struct sim {
@@ -152,26 +156,42 @@ struct sim {
     size_t pin_limit, pinned, snapshot_bytes;
     bool initialised, trace;
     struct sim_op *first, **last; /* outstanding */
-    uint64_t steps;               /* operations finished: progress */
+    uint64_t submitted;
+    uint64_t steps; /* operations finished: progress */
     uint64_t engine_free_ns[SIM_ENGINES];
     struct sim_region *regions;
-    unsigned long copying_thread; /* in a synchronous copy: holds the others' launches */
-    unsigned copying_depth;
+    unsigned copying; /* threads in a synchronous copy: each holds the others' launches */
+    unsigned long stream_waits;
     struct sim_capture *captures;
 };
 extern struct sim sim;
 
-unsigned long sim_thread(void);
+/* entry.c */
+unsigned long sim_thread(void); /* the calling thread, by a number that never comes back */
+uint64_t sim_now_ns(void);
+/* Counts, fails on demand, and takes the lock if it succeeds. */
+CUresult sim_enter(const char *function);
+CUresult sim_leave(CUresult r); /* gives the lock back */
 
 /* sched.c */
-CUresult
-sim_enter(const char *function); /* counts, fails on demand, takes the lock when it succeeds */
-CUresult sim_leave(CUresult r);  /* gives the lock back */
-uint64_t sim_now_ns(void);
+struct sim_op *sim_ref(struct sim_op *op);
+void sim_unref(struct sim_op *op);
+void sim_depend(struct sim_op *op, struct sim_op *on);
 void sim_add(struct sim_op *op);
-void sim_progress(struct sim_op *wanted); /* what the scheduler does at a query */
+void sim_finish(struct sim_op *op);
+bool sim_may_run(const struct sim_op *op);
+bool sim_run(struct sim_op *op); /* false: it cannot end yet, and nothing was done */
+void sim_copy_bytes(struct sim_work *work);
+void sim_run_some(void);                  /* what the scheduler does at every call */
+void sim_progress(struct sim_op *wanted); /* at a query */
 void sim_wait_op(struct sim_op *op, const char *what);
 void sim_wait_context(struct CUctx_st *context);
+
+/* threads.c: the driver's own */
+void sim_nap(uint64_t ns); /* until something changed, or so long */
+void sim_call_host_function(struct sim_op *op);
+void sim_start_clock(void); /* the timed scheduler */
+bool sim_in_host_function(void);
 
 /* context.c */
 struct CUctx_st *sim_current(void);
@@ -180,22 +200,65 @@ CUresult sim_need_context(struct CUctx_st **context);
 /* stream.c */
 CUresult sim_stream(CUstream handle, bool per_thread, struct CUstream_st **stream);
 struct CUstream_st *sim_new_stream(struct CUctx_st *context, unsigned flags, int priority);
+void sim_end_streams(struct CUctx_st *context);
 /* Queues work, or adds it to the stream's capture. *op, if asked for: counted. */
 CUresult sim_submit(struct CUstream_st *stream, const struct sim_work *work, struct sim_op **op);
+struct sim_op *sim_new_op(struct CUctx_st *context, const struct sim_work *work); /* counted */
+/* Makes it the stream's newest: after all that the stream holds. Takes the count over. */
+void sim_append(struct CUstream_st *stream, struct sim_op *op);
+/* Everything the stream holds now, as one operation, counted; NULL while it captures. */
+struct sim_op *sim_marker(struct CUstream_st *stream);
+
+/* copy.c */
+#define SIM_DEVICE_SPEED 500.0 /* bytes a nanosecond, as the kernels' costs have it */
+struct sim_side {              /* of a copy: its bytes, and whose they are */
+    char *at;
+    bool device, pageable, sync_memops;
+};
+CUresult sim_side(uint64_t address, size_t bytes, struct sim_side *side);
+/* work: kind, shape, and the sides' addresses. */
+CUresult sim_copy(struct CUstream_st *stream, bool sync, struct sim_work *work,
+                  const struct sim_side *dst, const struct sim_side *src);
+/* A launch, or what the driver treats like one: waits while another thread is in a sync copy. */
+void sim_hold(void);
 
 /* memory.c */
 struct sim_region *sim_region_at(uint64_t address);
-char *sim_alias(uint64_t address, size_t bytes); /* NULL: not a range of one allocation */
-bool sim_is_pageable(uint64_t address);
+char *sim_alias(uint64_t address, size_t bytes); /* NULL: not all of it is known */
+struct sim_region *sim_add_region(uint64_t start, size_t bytes, char *alias, enum sim_memory kind,
+                                  struct CUctx_st *context, int device);
+struct sim_region *sim_take_region(uint64_t start, enum sim_memory kind);
+void *sim_map(size_t bytes, int protection);
+/* Device memory: nobody's address range, and bytes elsewhere. */
+struct sim_region *sim_device_memory(size_t bytes, struct CUctx_st *context, int device);
+void sim_discard(struct sim_region *region);
+void sim_end_memory(struct CUctx_st *context);
+void sim_end_pool(int device); /* pool.c */
 
-/* graph.c */
+/* capture.c */
 CUresult sim_unsafe(void); /* a call that a global capture forbids */
 CUresult sim_capture_add(struct CUstream_st *stream, const struct sim_work *work);
 CUresult sim_capture_wait(struct CUstream_st *stream, struct CUevent_st *event);
 void sim_capture_record(struct CUstream_st *stream, struct CUevent_st *event);
 void sim_capture_forget(struct CUstream_st *stream);
+CUresult sim_capture_asked(struct CUstream_st *stream, struct CUevent_st *event);
 CUresult sim_implicit(struct CUctx_st *context); /* the legacy stream used beside a capture */
-void sim_invalidate(struct sim_capture *capture);
+
+/* graph.c */
+struct CUgraphNode_st {
+    struct sim_work work;
+    struct sim_nodes deps;
+    unsigned number;
+    struct CUgraph_st *graph;
+};
+struct CUgraph_st {
+    struct CUgraphNode_st **nodes;
+    size_t count;
+};
+struct CUgraph_st *sim_new_graph(void);
+struct CUgraphNode_st *sim_add_node(struct CUgraph_st *graph, const struct sim_work *work,
+                                    const struct sim_nodes *deps);
+void sim_free_graph(struct CUgraph_st *graph);
 
 /* kernels.c */
 struct sim_kernel {
@@ -209,8 +272,5 @@ struct sim_kernel {
 };
 const struct sim_kernel *sim_kernel_named(const char *name);
 bool sim_is_kernel(const struct sim_kernel *kernel);
-
-/* simgpu.h, for tests: how often a function was called. */
-EXPORT unsigned long simgpu_count(const char *function);
 
 #endif

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* Streams and events: what is ordered after what. An operation depends on the last one of its
- * stream, on the events its stream was told to wait for since, and by the legacy rule: legacy work
- * on every blocking stream's last, blocking streams' work on the legacy stream's last. */
+/* Streams: what is ordered after what. An operation depends on the last one of its stream, on the
+ * events its stream was told to wait for since, and by the legacy rule: legacy work on
+ * every blocking stream's last, blocking streams' work on the legacy stream's last. (A wait that no
+ * work follows is no work: whether the legacy rule covers it is not documented, so here it does
+ * not.) A handle comes back after its stream was destroyed, an id never does. */
 #include "tests/simgpu/sim.h"
 
 #include <stdio.h>
@@ -44,112 +46,146 @@ static struct CUstream_st *per_thread_stream(struct CUctx_st *c)
 
 CUresult sim_stream(CUstream handle, bool per_thread, struct CUstream_st **stream)
 {
-    struct CUctx_st *c = sim_current();
+    struct CUctx_st *c;
+    CUresult r;
 
     if (handle == NULL)
         handle = per_thread ? CU_STREAM_PER_THREAD : CU_STREAM_LEGACY;
     if (handle != CU_STREAM_LEGACY && handle != CU_STREAM_PER_THREAD) {
         *stream = handle;
-        return handle->alive && handle->context->alive ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
+        return handle->alive ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
     }
-    if (!c)
-        return CUDA_ERROR_INVALID_CONTEXT;
-    if (!c->alive)
-        return CUDA_ERROR_CONTEXT_IS_DESTROYED;
-    *stream = handle == CU_STREAM_LEGACY ? c->legacy : per_thread_stream(c);
-    return CUDA_SUCCESS;
+    r = sim_need_context(&c);
+    if (r == CUDA_SUCCESS)
+        *stream = handle == CU_STREAM_LEGACY ? c->legacy : per_thread_stream(c);
+    return r;
+}
+
+static bool is_legacy(const struct CUstream_st *s)
+{
+    return s == s->context->legacy;
 }
 
 static bool is_blocking(const struct CUstream_st *s)
 {
-    return s != s->context->legacy && !(s->flags & CU_STREAM_NON_BLOCKING);
+    return !is_legacy(s) && !(s->flags & CU_STREAM_NON_BLOCKING);
 }
 
-static void depend(struct sim_op *op, struct sim_op *on)
+/* --- what is ordered after what --- */
+
+/* Everything that the stream's next operation comes after. */
+static void depend_on_stream(struct sim_op *op, const struct CUstream_st *s)
 {
-    if (!on || on->state == SIM_DONE)
+    sim_depend(op, s->last);
+    for (unsigned i = 0; i < s->extra_count; i++)
+        sim_depend(op, s->extra[i]);
+}
+
+static void clear_extra(struct CUstream_st *s)
+{
+    for (unsigned i = 0; i < s->extra_count; i++)
+        sim_unref(s->extra[i]);
+    free(s->extra);
+    s->extra = NULL;
+    s->extra_count = 0;
+}
+
+static void add_extra(struct CUstream_st *s, struct sim_op *op)
+{
+    if (!op || op->state == SIM_DONE)
         return;
-    op->deps = realloc(op->deps, (op->dep_count + 1) * sizeof *op->deps);
-    op->deps[op->dep_count++] = sim_ref(on);
+    s->extra = realloc(s->extra, (s->extra_count + 1) * sizeof *s->extra);
+    s->extra[s->extra_count++] = sim_ref(op);
+}
+
+struct sim_op *sim_new_op(struct CUctx_st *context, const struct sim_work *work)
+{
+    struct sim_op *op = calloc(1, sizeof *op);
+
+    op->work = *work;
+    op->context = context;
+    op->refs = 1;
+    return op;
+}
+
+void sim_append(struct CUstream_st *s, struct sim_op *op)
+{
+    depend_on_stream(op, s);
+    if (is_blocking(s))
+        sim_depend(op, s->context->legacy->last);
+    if (is_legacy(s))
+        for (struct CUstream_st *other = s->context->streams; other; other = other->next)
+            if (is_blocking(other))
+                sim_depend(op, other->last);
+    clear_extra(s);
+    sim_unref(s->last);
+    s->last = op;
+    sim_add(op);
 }
 
 CUresult sim_submit(struct CUstream_st *s, const struct sim_work *work, struct sim_op **out)
 {
     struct sim_op *op;
+    CUresult r = is_legacy(s) ? sim_implicit(s->context) : CUDA_SUCCESS;
 
-    if (s == s->context->legacy) {
-        CUresult r = sim_implicit(s->context);
-
-        if (r)
-            return r;
-    }
-    if (s->capture) {
-        if (out)
-            *out = NULL;
-        return sim_capture_add(s, work);
-    }
-    op = calloc(1, sizeof *op);
-    op->work = *work;
-    op->context = s->context;
-    depend(op, s->last);
-    for (unsigned i = 0; i < s->extra_count; i++) {
-        depend(op, s->extra[i]);
-        sim_unref(s->extra[i]);
-    }
-    s->extra_count = 0;
-    if (is_blocking(s))
-        depend(op, s->context->legacy->last);
-    if (s == s->context->legacy)
-        for (struct CUstream_st *other = s->context->streams; other; other = other->next)
-            if (is_blocking(other))
-                depend(op, other->last);
-    sim_unref(s->last);
-    s->last = sim_ref(op);
-    op->refs++; /* this function's, handed to *out */
-    sim_add(op);
     if (out)
-        *out = op;
-    else
-        sim_unref(op);
+        *out = NULL;
+    if (r)
+        return r;
+    if (s->capture)
+        return sim_capture_add(s, work);
+    op = sim_new_op(s->context, work);
+    if (out)
+        *out = sim_ref(op);
+    sim_append(s, op);
     return CUDA_SUCCESS;
 }
 
-/* Everything the stream holds now, as one operation. */
-static struct sim_op *marker(struct CUstream_st *s)
+struct sim_op *sim_marker(struct CUstream_st *s)
 {
     static const struct sim_work nothing = {.kind = SIM_NOTHING};
-    struct sim_op *op = NULL;
+    struct sim_op *op;
 
-    sim_submit(s, &nothing, &op);
-    return op;
+    return sim_submit(s, &nothing, &op) ? NULL : op;
+}
+
+/* --- life --- */
+
+static CUresult create(CUstream *stream, unsigned flags, int priority)
+{
+    struct CUctx_st *c;
+    CUresult r = sim_need_context(&c);
+
+    if (r == CUDA_SUCCESS && (!stream || flags > CU_STREAM_NON_BLOCKING))
+        r = CUDA_ERROR_INVALID_VALUE;
+    if (r == CUDA_SUCCESS)
+        *stream = sim_new_stream(c, flags, priority);
+    return r;
 }
 
 EXPORT CUresult cuStreamCreateWithPriority(CUstream *stream, unsigned flags, int priority)
 {
-    struct CUctx_st *c;
     CUresult r = sim_enter("cuStreamCreateWithPriority");
 
-    if (r)
-        return r;
-    r = sim_need_context(&c);
-    if (r == CUDA_SUCCESS)
-        *stream = sim_new_stream(c, flags, priority);
-    return sim_leave(r);
+    return r ? r : sim_leave(create(stream, flags, priority));
 }
 
 EXPORT CUresult cuStreamCreate(CUstream *stream, unsigned flags)
 {
-    struct CUctx_st *c;
     CUresult r = sim_enter("cuStreamCreate");
 
-    if (r)
-        return r;
-    r = sim_need_context(&c);
-    if (r == CUDA_SUCCESS && (!stream || flags > CU_STREAM_NON_BLOCKING))
-        r = CUDA_ERROR_INVALID_VALUE;
-    if (r == CUDA_SUCCESS)
-        *stream = sim_new_stream(c, flags, 0);
-    return sim_leave(r);
+    return r ? r : sim_leave(create(stream, flags, 0));
+}
+
+static void retire(struct CUstream_st *s)
+{
+    sim_capture_forget(s);
+    clear_extra(s);
+    sim_unref(s->last);
+    s->last = NULL;
+    s->alive = false;
+    s->next = spare;
+    spare = s;
 }
 
 EXPORT CUresult cuStreamDestroy_v2(CUstream s)
@@ -160,7 +196,6 @@ EXPORT CUresult cuStreamDestroy_v2(CUstream s)
         return r;
     if (!s || s == CU_STREAM_LEGACY || s == CU_STREAM_PER_THREAD || !s->alive)
         return sim_leave(CUDA_ERROR_INVALID_HANDLE);
-    sim_capture_forget(s);
     for (struct CUstream_st **at = &s->context->streams; *at; at = &(*at)->next) {
         if (*at == s) {
             *at = s->next;
@@ -168,15 +203,22 @@ EXPORT CUresult cuStreamDestroy_v2(CUstream s)
         }
     }
     /* Its work goes on; legacy work submitted later still comes after it. */
-    if (is_blocking(s) && s->last && s->last->state != SIM_DONE &&
-        s->context->legacy->extra_count < 8)
-        s->context->legacy->extra[s->context->legacy->extra_count++] = sim_ref(s->last);
-    sim_unref(s->last);
-    s->last = NULL;
-    s->alive = false;
-    s->next = spare;
-    spare = s;
+    if (is_blocking(s))
+        add_extra(s->context->legacy, s->last);
+    retire(s);
     return sim_leave(CUDA_SUCCESS);
+}
+
+/* With their context. */
+void sim_end_streams(struct CUctx_st *context)
+{
+    struct CUstream_st *s;
+
+    while ((s = context->streams)) {
+        context->streams = s->next;
+        retire(s);
+    }
+    context->legacy = NULL;
 }
 
 /* One function a pair of symbols: the plain one and the one whose stream 0 is per thread. */
@@ -218,15 +260,20 @@ static CUresult give_context(CUcontext *out, CUcontext value)
     return CUDA_SUCCESS;
 }
 
+static CUresult give_int(int *out, int value)
+{
+    *out = value;
+    return CUDA_SUCCESS;
+}
+
 static CUresult synchronize(struct CUstream_st *s)
 {
     struct sim_op *op;
+    CUresult r = sim_capture_asked(s, NULL);
 
-    if (s->capture) {
-        sim_invalidate(s->capture);
-        return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
-    }
-    op = marker(s);
+    if (r)
+        return r;
+    op = sim_marker(s);
     if (!op)
         return CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
     sim_wait_op(op, "cuStreamSynchronize");
@@ -234,51 +281,63 @@ static CUresult synchronize(struct CUstream_st *s)
     return CUDA_SUCCESS;
 }
 
+/* The first thing found that the stream's next operation would wait for. */
+static struct sim_op *pending(const struct CUstream_st *s)
+{
+    if (s->last && s->last->state != SIM_DONE)
+        return s->last;
+    for (unsigned i = 0; i < s->extra_count; i++)
+        if (s->extra[i]->state != SIM_DONE)
+            return s->extra[i];
+    return NULL;
+}
+
 static CUresult query(struct CUstream_st *s)
 {
-    struct sim_op *last = s->last;
+    struct sim_op *op;
+    CUresult r = sim_capture_asked(s, NULL);
 
-    if (s->capture) {
-        sim_invalidate(s->capture);
-        return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
-    }
-    if (last && last->state != SIM_DONE) {
-        sim_progress(last);
-        return CUDA_ERROR_NOT_READY;
-    }
-    return CUDA_SUCCESS;
+    if (r)
+        return r;
+    op = pending(s);
+    if (is_legacy(s))
+        for (struct CUstream_st *other = s->context->streams; other && !op; other = other->next)
+            op = is_blocking(other) && other->last && other->last->state != SIM_DONE ? other->last
+                                                                                     : NULL;
+    if (op)
+        sim_progress(op);
+    return op ? CUDA_ERROR_NOT_READY : CUDA_SUCCESS;
 }
 
 static CUresult wait_event(struct CUstream_st *s, CUevent e)
 {
-    if (!e)
-        return CUDA_ERROR_INVALID_HANDLE;
+    CUresult r = e ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
+
+    if (r)
+        return r;
+    if (e->recorded && e->stream_id != s->id)
+        sim.stream_waits++;
     if (s->capture || e->capture)
         return sim_capture_wait(s, e);
-    if (!e->recorded || !e->op || e->op->state == SIM_DONE)
-        return CUDA_SUCCESS;
-    if (s->extra_count == 8) { /* make room: one operation stands for them */
-        struct sim_op *op = marker(s);
-
-        sim_unref(op);
-    }
-    s->extra[s->extra_count++] = sim_ref(e->op);
+    add_extra(s, e->op);
     return CUDA_SUCCESS;
 }
 
 static CUresult record(struct CUstream_st *s, CUevent e)
 {
-    if (!e || (e->context != s->context))
+    if (!e || e->context != s->context)
         return CUDA_ERROR_INVALID_HANDLE;
+    sim_hold();
     sim_unref(e->op);
     e->op = NULL;
-    e->capture = NULL;
+    e->capture = 0;
     e->recorded = true;
+    e->stream_id = s->id;
     if (s->capture) {
         sim_capture_record(s, e);
         return CUDA_SUCCESS;
     }
-    e->op = marker(s);
+    e->op = sim_marker(s);
     return e->op ? CUDA_SUCCESS : CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
 }
 
@@ -286,18 +345,7 @@ static CUresult host_function(struct CUstream_st *s, CUhostFn function, void *da
 {
     struct sim_work w = {.kind = SIM_HOST_FUNCTION, .host = {function, data}};
 
-    return sim_submit(s, &w, NULL);
-}
-
-static CUresult write_value(struct CUstream_st *s, CUdeviceptr at, uint32_t value, unsigned flags,
-                            enum sim_kind kind)
-{
-    struct sim_work w = {.kind = kind};
-
-    w.value.address = (volatile uint32_t *)(void *)sim_alias(at, 4);
-    w.value.value = value;
-    w.value.flags = flags;
-    return w.value.address ? sim_submit(s, &w, NULL) : CUDA_ERROR_INVALID_VALUE;
+    return function ? sim_submit(s, &w, NULL) : CUDA_ERROR_INVALID_VALUE;
 }
 
 PAIR(cuStreamGetId, (CUstream handle, unsigned long long *id), give(id, s->id))
@@ -308,11 +356,7 @@ PAIR(cuStreamQuery, (CUstream handle), query(s))
 PAIR(cuStreamWaitEvent, (CUstream handle, CUevent event, unsigned flags), wait_event(s, event))
 PAIR(cuEventRecord, (CUevent event, CUstream handle), record(s, event))
 PAIR(cuEventRecordWithFlags, (CUevent event, CUstream handle, unsigned flags), record(s, event))
-static CUresult give_int(int *out, int value)
-{
-    *out = value;
-    return CUDA_SUCCESS;
-}
+PAIR(cuStreamGetDevice, (CUstream handle, CUdevice *device), give_int(device, s->context->device))
 
 /* A callback is a host function that is told the stream's status. */
 struct callback {
@@ -332,8 +376,11 @@ static void run_callback(void *arg)
 static CUresult add_callback(struct CUstream_st *s, CUstream handle, CUstreamCallback function,
                              void *data)
 {
-    struct callback *c = malloc(sizeof *c);
+    struct callback *c;
 
+    if (s->capture) /* not captured, unlike cuLaunchHostFunc */
+        return sim_capture_asked(s, NULL);
+    c = malloc(sizeof *c);
     *c = (struct callback){handle, function, data};
     return host_function(s, run_callback, c);
 }
@@ -343,97 +390,28 @@ PAIR(cuStreamAddCallback, (CUstream handle, CUstreamCallback function, void *dat
      add_callback(s, handle, function, data))
 PAIR(cuLaunchHostFunc, (CUstream handle, CUhostFn function, void *data),
      host_function(s, function, data))
-#undef PAIR
-#define VALUE(name, kind)                                                                          \
-    EXPORT CUresult name(CUstream handle, CUdeviceptr at, cuuint32_t value, unsigned flags)        \
-    {                                                                                              \
-        struct CUstream_st *s = NULL;                                                              \
-        CUresult r = sim_enter(#name);                                                             \
-        if (r)                                                                                     \
-            return r;                                                                              \
-        r = sim_stream(handle, false, &s);                                                         \
-        return sim_leave(r ? r : write_value(s, at, value, flags, kind));                          \
-    }
-VALUE(cuStreamWriteValue32_v2, SIM_WRITE)
-VALUE(cuStreamWaitValue32_v2, SIM_WAIT)
 
-EXPORT CUresult cuEventCreate(CUevent *event, unsigned flags)
+/* Memory operations: 4 and 8 bytes, the ABI of CUDA 8 and that of 11.7 (here the same). */
+static CUresult value(struct CUstream_st *s, enum sim_kind kind, CUdeviceptr at, uint64_t number,
+                      unsigned size, unsigned flags)
 {
-    struct CUctx_st *c;
-    CUresult r = sim_enter("cuEventCreate");
+    struct sim_work w = {.kind = kind};
 
-    if (r)
-        return r;
-    r = sim_need_context(&c);
-    if (r == CUDA_SUCCESS) {
-        *event = calloc(1, sizeof **event);
-        (*event)->context = c;
-        (*event)->flags = flags;
-    }
-    return sim_leave(r);
+    w.value.address = sim_alias(at, size);
+    w.value.value = number;
+    w.value.flags = flags;
+    w.value.size = size;
+    return w.value.address && at % size == 0 ? sim_submit(s, &w, NULL) : CUDA_ERROR_INVALID_VALUE;
 }
 
-EXPORT CUresult cuEventDestroy_v2(CUevent e)
-{
-    CUresult r = sim_enter("cuEventDestroy_v2");
-
-    if (r)
-        return r;
-    if (!e)
-        return sim_leave(CUDA_ERROR_INVALID_HANDLE);
-    sim_unref(e->op);
-    free(e);
-    return sim_leave(CUDA_SUCCESS);
-}
-
-EXPORT CUresult cuEventQuery(CUevent e)
-{
-    CUresult r = sim_enter("cuEventQuery");
-
-    if (r)
-        return r;
-    if (!e)
-        return sim_leave(CUDA_ERROR_INVALID_HANDLE);
-    r = sim_unsafe();
-    if (r == CUDA_SUCCESS && e->op && e->op->state != SIM_DONE) {
-        sim_progress(e->op);
-        r = CUDA_ERROR_NOT_READY;
-    }
-    return sim_leave(r);
-}
-
-EXPORT CUresult cuEventSynchronize(CUevent e)
-{
-    CUresult r = sim_enter("cuEventSynchronize");
-
-    if (r)
-        return r;
-    if (!e)
-        return sim_leave(CUDA_ERROR_INVALID_HANDLE);
-    r = sim_unsafe();
-    if (r == CUDA_SUCCESS && e->op)
-        sim_wait_op(e->op, "cuEventSynchronize");
-    return sim_leave(r);
-}
-
-static CUresult elapsed(float *ms, CUevent a, CUevent b)
-{
-    if (!ms || !a || !b || !a->recorded || !b->recorded ||
-        (a->flags | b->flags) & CU_EVENT_DISABLE_TIMING)
-        return CUDA_ERROR_INVALID_HANDLE;
-    if ((a->op && a->op->state != SIM_DONE) || (b->op && b->op->state != SIM_DONE)) {
-        sim_progress(b->op);
-        return CUDA_ERROR_NOT_READY;
-    }
-    *ms = a->op && b->op ? (float)((double)(int64_t)(b->op->done_ns - a->op->done_ns) / 1e6) : 0;
-    return CUDA_SUCCESS;
-}
-
-#define ELAPSED(name)                                                                              \
-    EXPORT CUresult name(float *ms, CUevent a, CUevent b)                                          \
-    {                                                                                              \
-        CUresult r = sim_enter(#name);                                                             \
-        return r ? r : sim_leave(elapsed(ms, a, b));                                               \
-    }
-ELAPSED(cuEventElapsedTime)
-ELAPSED(cuEventElapsedTime_v2)
+#define VALUE(bits, abi)                                                                           \
+    PAIR(cuStreamWriteValue##bits##abi,                                                            \
+         (CUstream handle, CUdeviceptr at, cuuint##bits##_t number, unsigned flags),               \
+         value(s, SIM_WRITE, at, number, bits / 8, flags))                                         \
+    PAIR(cuStreamWaitValue##bits##abi,                                                             \
+         (CUstream handle, CUdeviceptr at, cuuint##bits##_t number, unsigned flags),               \
+         value(s, SIM_WAIT, at, number, bits / 8, flags))
+VALUE(32, )
+VALUE(32, _v2)
+VALUE(64, )
+VALUE(64, _v2)
