@@ -7,14 +7,12 @@
 #include <stddef.h>
 
 #include "intercept/driver.h"
-#include "intercept/elf_lookup.h"
 
 typedef void *dlsym_fn(void *handle, const char *name);
 
 /* Shared with the assembler entry alone. */
 extern dlsym_fn *es_dlsym_next;
 void es_dlsym_find_next(void);
-bool es_dlsym_is_hook(const char *name);
 void *es_dlsym(void *handle, const char *name);
 
 dlsym_fn *es_dlsym_next;
@@ -64,11 +62,6 @@ void es_dlsym_find_next(void)
     if (!next)
         next = unversioned("libc.so");
     es_dlsym_next = next ? next : nothing_found;
-}
-
-bool es_dlsym_is_hook(const char *name)
-{
-    return es_driver_is_hook(name);
 }
 
 /* Not by a tail call: then it would be our caller who asks. */

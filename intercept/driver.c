@@ -11,8 +11,6 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
-#include "intercept/elf_lookup.h"
-
 static const char *const names[ES_HOOK_COUNT] = {
 #define FOLLOW(symbol, group, params, args) [ES_HOOK_##symbol] = #symbol,
 #define BODY(symbol, group)                 [ES_HOOK_##symbol] = #symbol,
@@ -54,13 +52,18 @@ static void enter(enum es_hook hook, void *address)
     }
 }
 
+bool es_driver_object(struct es_object *libcuda)
+{
+    return es_elf_by_soname("libcuda.so.1", libcuda);
+}
+
 bool es_driver_learn(void)
 {
     struct es_object libcuda;
 
     if (atomic_load_explicit(&learnt, memory_order_acquire))
         return true;
-    if (!es_elf_by_soname("libcuda.so.1", &libcuda))
+    if (!es_driver_object(&libcuda))
         return false;
     for (enum es_hook h = 0; h < ES_HOOK_COUNT; h++)
         atomic_store(&reals[h], es_elf_symbol(&libcuda, names[h]));
@@ -69,13 +72,6 @@ bool es_driver_learn(void)
             enter(h, atomic_load(&reals[h]));
     atomic_store_explicit(&learnt, true, memory_order_release);
     return true;
-}
-
-void *es_driver_symbol(const char *name)
-{
-    struct es_object libcuda;
-
-    return es_elf_by_soname("libcuda.so.1", &libcuda) ? es_elf_symbol(&libcuda, name) : NULL;
 }
 
 bool es_driver_learn_from(const void *address)

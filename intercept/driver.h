@@ -9,13 +9,14 @@
 
 #include <stdbool.h>
 
+#include "intercept/elf_lookup.h"
 #include "intercept/hooks.h"
 
 /* Fills the table if libcuda.so.1 is mapped. Idempotent. False: it is not mapped. */
 bool es_driver_learn(void);
 
-/* A function of libcuda.so.1 by its exported name; NULL if it is not mapped, or lacks it. */
-void *es_driver_symbol(const char *name);
+/* The mapped libcuda.so.1, to look up what is no hook (elf_lookup.h). False: it is not mapped. */
+bool es_driver_object(struct es_object *libcuda);
 
 /* The same as es_driver_learn, but only if this address lies in a libcuda.so.1. True: it was filled
  * just now. */
@@ -27,7 +28,7 @@ void *es_driver_substitute(void *address);
 /* Whether the address lies in this library. */
 bool es_driver_is_ours(const void *address);
 
-/* The hook that is exported under this name; false for any other name. */
+/* Whether a hook is exported under this name. The assembler entry of dlsym asks, too. */
 bool es_driver_is_hook(const char *name);
 
 #endif

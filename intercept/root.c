@@ -51,8 +51,12 @@ static char us[] = "epochshim: ", nobody[] = "";
 /* The newest ABI of each; stream 0 is the legacy stream in all of them. */
 static void fill_port(void)
 {
+    struct es_object libcuda;
+
+    if (!es_driver_object(&libcuda))
+        return;
 #define ES_PORT(member, symbol)                                                                    \
-    es_port.member = (__typeof__(es_port.member))es_driver_symbol(#symbol);                        \
+    es_port.member = (__typeof__(es_port.member))es_elf_symbol(&libcuda, #symbol);                 \
     _Static_assert(__builtin_types_compatible_p(__typeof__(es_port.member), __typeof__(&symbol)),  \
                    #symbol)
     ES_PORT(copy_h2d, cuMemcpyHtoDAsync_v2);

@@ -13,7 +13,7 @@ const char *es_reason_text(enum es_reason why)
     return why < ES_REASON_COUNT ? text[why] : "?";
 }
 
-uint64_t es_crossover(enum es_direction dir, bool async, unsigned threads)
+uint64_t es_crossover(enum es_direction dir, unsigned threads)
 {
     const uint64_t MiB = 1 << 20;
 
@@ -26,19 +26,19 @@ uint64_t es_crossover(enum es_direction dir, bool async, unsigned threads)
     return 4 * MiB;
 }
 
-enum es_reason es_place_early(enum es_direction dir, bool async, uint64_t bytes, unsigned threads,
+enum es_reason es_place_early(enum es_direction dir, uint64_t bytes, unsigned threads,
                               const struct es_options *o)
 {
     if (o->mode != ES_MODE_REWRITE)
         return ES_WHY_MODE;
-    if (bytes == 0 || bytes < (o->min_bytes ? o->min_bytes : es_crossover(dir, async, threads)))
+    if (bytes == 0 || bytes < (o->min_bytes ? o->min_bytes : es_crossover(dir, threads)))
         return ES_WHY_SMALL;
     return ES_WHY_NONE;
 }
 
 static enum es_reason why_native(const struct es_copy_facts *f, const struct es_options *o)
 {
-    enum es_reason early = es_place_early(f->dir, f->async, f->bytes, f->threads, o);
+    enum es_reason early = es_place_early(f->dir, f->bytes, f->threads, o);
 
     if (early != ES_WHY_NONE)
         return early;

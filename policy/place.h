@@ -70,7 +70,7 @@ struct es_place {
 };
 
 /* The part of the answer that needs no look at the memory: most copies are small, and end here. */
-enum es_reason es_place_early(enum es_direction dir, bool async, uint64_t bytes, unsigned threads,
+enum es_reason es_place_early(enum es_direction dir, uint64_t bytes, unsigned threads,
                               const struct es_options *o);
 
 struct es_place es_place(const struct es_copy_facts *f, const struct es_options *o);
@@ -80,6 +80,6 @@ const char *es_reason_text(enum es_reason why);
 
 /* The size from which staging measured faster than native, in bytes; UINT64_MAX: it never did.
  * Source: tests/bench, one H200, PCIe 5 x16. */
-uint64_t es_crossover(enum es_direction dir, bool async, unsigned threads);
+uint64_t es_crossover(enum es_direction dir, unsigned threads);
 
 #endif

@@ -8,14 +8,13 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
-#include <sys/mman.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "shim/capture.h"
 #include "shim/count.h"
 #include "shim/ledger.h"
 #include "shim/memory.h"
+#include "shim/pages.h"
 #include "shim/pipe.h"
 #include "shim/pool.h"
 #include "shim/verify.h"
@@ -111,15 +110,6 @@ static enum es_memory kind_of_device(const struct es_copy *c, CUcontext context,
     return noted == ES_MEM_UNKNOWN ? ES_MEM_DEVICE : noted;
 }
 
-/* Whether every page of the host range is mapped: what a hole gives is the driver's to say. */
-static bool is_mapped(const struct es_copy *c)
-{
-    uintptr_t mask = (uintptr_t)sysconf(_SC_PAGESIZE) - 1;
-    uintptr_t lo = (uintptr_t)c->host & ~mask;
-
-    return msync((void *)lo, (uintptr_t)c->host + c->bytes - lo, MS_ASYNC) == 0 || errno != ENOMEM;
-}
-
 /* The context that owns the copy's stream. */
 static bool context_of(CUstream stream, CUcontext current, CUcontext *context)
 {
@@ -149,7 +139,7 @@ static void gather(const struct es_copy *c, CUcontext context, struct es_copy_fa
     f->sync_memops = flags & CU_CTX_SYNC_MEMOPS;
     f->host = kind_of_host(c);
     f->device = kind_of_device(c, context, device, &f->sync_memops);
-    if (f->host == ES_MEM_PAGEABLE && !is_mapped(c))
+    if (f->host == ES_MEM_PAGEABLE && !es_pages_are_mapped(c->host, c->bytes))
         f->host = ES_MEM_UNKNOWN;
 }
 
@@ -281,7 +271,7 @@ bool es_copy_staged(struct es_copy *c)
     CUcontext current = NULL, context = NULL;
     int saved = errno, cancel;
 
-    c->why = es_place_early(c->dir, c->async, c->bytes, threads, options);
+    c->why = es_place_early(c->dir, c->bytes, threads, options);
     if (c->why != ES_WHY_NONE)
         return false;
     c->why = ES_WHY_UNFIT;

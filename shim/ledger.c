@@ -17,7 +17,7 @@ struct site {
 
 static struct counters outcomes[ES_DIRECTIONS][ES_REASON_COUNT];
 static struct site sites[ES_DIRECTIONS][ES_LEDGER_SITES / ES_DIRECTIONS];
-static _Atomic uint64_t dropped, rest, verified, differed, staged;
+static _Atomic uint64_t dropped, rest, verified, differed;
 
 static void add(struct counters *c, uint64_t bytes, uint64_t blocked_ns)
 {
@@ -47,8 +47,6 @@ void es_ledger_add(enum es_direction dir, enum es_reason why, uint64_t bytes, ui
     struct counters *c = site_of(dir, site);
 
     add(&outcomes[dir][why], bytes, blocked_ns);
-    if (why == ES_WHY_NONE)
-        atomic_fetch_add_explicit(&staged, 1, memory_order_relaxed);
     if (c)
         add(c, bytes, blocked_ns);
     else
@@ -102,12 +100,16 @@ void es_ledger_read(struct es_ledger *out)
 
 uint64_t es_ledger_staged(void)
 {
-    return atomic_load_explicit(&staged, memory_order_relaxed);
+    uint64_t staged = 0;
+
+    for (enum es_direction d = 0; d < ES_DIRECTIONS; d++)
+        staged += atomic_load_explicit(&outcomes[d][ES_WHY_NONE].copies, memory_order_relaxed);
+    return staged;
 }
 
 void es_ledger_reset(void)
 {
     memset(outcomes, 0, sizeof outcomes);
     memset(sites, 0, sizeof sites);
-    dropped = rest = verified = differed = staged = 0;
+    dropped = rest = verified = differed = 0;
 }

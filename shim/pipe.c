@@ -10,11 +10,10 @@
  * waits, for a worker in the middle of a piece (bounded) or for the device. */
 #include "shim/pipe.h"
 
-#include <errno.h>
 #include <pthread.h>
 #include <string.h>
-#include <sys/mman.h>
 
+#include "shim/pages.h"
 #include "shim/workers.h"
 
 enum progress { UNTOUCHED, DISPATCHED, DONE, LEFT /* to the caller: it faults specially */ };
@@ -31,6 +30,7 @@ struct pipe {
     const struct es_pipe_job *job;
     bool to_device;
     uint64_t pieces;
+    bool queues;          /* pieces go to the workers, too */
     pthread_mutex_t lock; /* guards every slot's progress */
     pthread_cond_t step;
     struct slot slots[ES_PIPE_CHUNKS];
@@ -58,21 +58,29 @@ static uint64_t bytes_of(struct pipe *p, uint64_t index)
     return left < p->job->piece ? left : p->job->piece;
 }
 
-static void open_pipe(struct pipe *p, const struct es_pipe_job *job, bool to_device)
+/* most: of the pieces, for a copy that may not wait for its own chunks. */
+static void open_pipe(struct pipe *p, const struct es_pipe_job *job, bool to_device, uint64_t most)
 {
     p->job = job;
     p->to_device = to_device;
     p->pieces = (job->bytes + job->piece - 1) / job->piece;
+    if (p->pieces > most)
+        p->pieces = most;
+    p->queues = job->workers && p->pieces > 1;
     pthread_mutex_init(&p->lock, NULL);
     pthread_cond_init(&p->step, NULL);
     for (unsigned i = 0; i < job->chunk_count; i++)
         p->slots[i] = (struct slot){.pipe = p};
 }
 
-static void close_pipe(struct pipe *p)
+/* done: pieces, all those before it too. Returns their bytes. */
+static uint64_t close_pipe(struct pipe *p, uint64_t done)
 {
+    uint64_t bytes = done * p->job->piece;
+
     pthread_cond_destroy(&p->step);
     pthread_mutex_destroy(&p->lock);
+    return bytes < p->job->bytes ? bytes : p->job->bytes;
 }
 
 static void move_piece(struct pipe *p, uint64_t index)
@@ -91,7 +99,7 @@ static void run_on_worker(struct es_task *task)
     struct pipe *p = s->pipe;
     enum progress end = LEFT;
 
-    if (es_workers_fault_in(host_of(p, s->index), bytes_of(p, s->index), !p->to_device)) {
+    if (es_pages_fault_in(host_of(p, s->index), bytes_of(p, s->index), !p->to_device)) {
         move_piece(p, s->index);
         end = DONE;
     }
@@ -108,7 +116,7 @@ static void dispatch(struct pipe *p, uint64_t index)
     s->index = index;
     s->progress = DISPATCHED;
     s->task.run = run_on_worker;
-    if (p->job->workers && p->pieces > 1)
+    if (p->queues)
         es_workers_queue(&s->task);
 }
 
@@ -122,17 +130,10 @@ static enum progress progress_of(struct pipe *p, uint64_t index)
     return now;
 }
 
-/* Whether the program's memory is mapped there; a hole is the driver's to answer for. */
+/* What lies in a hole of the program's memory is the driver's to answer for. */
 static bool is_mapped(struct pipe *p, uint64_t index)
 {
-    uintptr_t at = (uintptr_t)host_of(p, index) & ~(uintptr_t)4095;
-    int saved = errno;
-    bool mapped =
-        msync((void *)at, (uintptr_t)host_of(p, index) + bytes_of(p, index) - at, MS_ASYNC) == 0 ||
-        errno != ENOMEM;
-
-    errno = saved;
-    return mapped;
+    return es_pages_are_mapped(host_of(p, index), bytes_of(p, index));
 }
 
 /* Does a dispatched piece on this thread, if no worker has it. */
@@ -141,8 +142,7 @@ static bool help(struct pipe *p, uint64_t index)
     struct slot *s = slot_of(p, index);
     enum progress now = progress_of(p, index);
 
-    if (now != LEFT &&
-        (now != DISPATCHED || ((p->job->workers && p->pieces > 1) && !es_workers_take(&s->task))))
+    if (now != LEFT && (now != DISPATCHED || (p->queues && !es_workers_take(&s->task))))
         return false;
     if (now == LEFT && !is_mapped(p, index))
         return false;
@@ -179,7 +179,7 @@ static enum progress await_worker(struct pipe *p, uint64_t index)
 static void recall(struct pipe *p, uint64_t from, uint64_t to)
 {
     for (; from < to; from++)
-        if (p->job->workers && p->pieces > 1 && !es_workers_take(&slot_of(p, from)->task))
+        if (p->queues && !es_workers_take(&slot_of(p, from)->task))
             await_worker(p, from);
 }
 
@@ -229,9 +229,7 @@ CUresult es_pipe_h2d(const struct es_pipe_job *job, uint64_t *moved)
     CUresult r = CUDA_SUCCESS;
     struct pipe p;
 
-    open_pipe(&p, job, true);
-    if (!job->may_wait && p.pieces > job->chunk_count)
-        p.pieces = job->chunk_count;
+    open_pipe(&p, job, true, job->may_wait ? UINT64_MAX : job->chunk_count);
     while (r == CUDA_SUCCESS && submitted < p.pieces) {
         while (dispatched < p.pieces && dispatched < reaped + job->chunk_count)
             dispatch(&p, dispatched++);
@@ -250,8 +248,7 @@ CUresult es_pipe_h2d(const struct es_pipe_job *job, uint64_t *moved)
         }
     }
     recall(&p, submitted, dispatched);
-    close_pipe(&p);
-    *moved = submitted * job->piece < job->bytes ? submitted * job->piece : job->bytes;
+    *moved = close_pipe(&p, submitted);
     return r;
 }
 
@@ -261,7 +258,7 @@ CUresult es_pipe_d2h(const struct es_pipe_job *job, uint64_t *moved)
     CUresult r = CUDA_SUCCESS;
     struct pipe p;
 
-    open_pipe(&p, job, false);
+    open_pipe(&p, job, false, UINT64_MAX);
     while (r == CUDA_SUCCESS && drained < p.pieces) {
         if (submitted < p.pieces && submitted < drained + job->chunk_count) {
             r = submit(&p, submitted++);
@@ -281,7 +278,6 @@ CUresult es_pipe_d2h(const struct es_pipe_job *job, uint64_t *moved)
         }
     }
     recall(&p, drained, arrived);
-    close_pipe(&p);
-    *moved = drained * job->piece < job->bytes ? drained * job->piece : job->bytes;
+    *moved = close_pipe(&p, drained);
     return r;
 }

@@ -8,14 +8,9 @@
 #include <sched.h>
 #include <signal.h>
 #include <stddef.h>
-#include <stdint.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
-#ifndef MADV_POPULATE_READ /* Linux 5.14 */
-#define MADV_POPULATE_READ  22
-#define MADV_POPULATE_WRITE 23
-#endif
+#include "shim/pages.h"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* guards all below */
 static pthread_cond_t filled = PTHREAD_COND_INITIALIZER;
@@ -83,25 +78,13 @@ static bool start_one(void)
     return started;
 }
 
-/* Without MADV_POPULATE (before Linux 5.14) a worker cannot tell whether a page faults specially.
- */
-static bool can_fault_in(void)
-{
-    int saved = errno;
-    uintptr_t page = (uintptr_t)&threads & ~(uintptr_t)(sysconf(_SC_PAGESIZE) - 1);
-    bool can = madvise((void *)page, 1, MADV_POPULATE_READ) == 0;
-
-    errno = saved;
-    return can;
-}
-
 unsigned es_workers_start(unsigned n)
 {
     unsigned have;
 
     pthread_mutex_lock(&lock);
     if (threads < n && threads == 0 && !refused)
-        refused = !can_fault_in();
+        refused = !es_pages_fault_in(&threads, 1, false); /* then no worker may touch a page */
     while (threads < n && !refused) {
         if (start_one())
             threads++;
@@ -146,18 +129,6 @@ unsigned es_workers_default(void)
         n = CPU_COUNT(&mask);
     errno = saved;
     return n < 1 ? 1 : n > 8 ? 8 : (unsigned)n;
-}
-
-bool es_workers_fault_in(void *p, unsigned long bytes, bool for_write)
-{
-    uintptr_t mask = (uintptr_t)sysconf(_SC_PAGESIZE) - 1;
-    uintptr_t lo = (uintptr_t)p & ~mask, hi = ((uintptr_t)p + bytes + mask) & ~mask;
-    int saved = errno;
-    bool done =
-        madvise((void *)lo, hi - lo, for_write ? MADV_POPULATE_WRITE : MADV_POPULATE_READ) == 0;
-
-    errno = saved;
-    return done;
 }
 
 void es_workers_after_fork(void)

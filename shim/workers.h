@@ -30,12 +30,6 @@ bool es_workers_take(struct es_task *task);
  * affinity mask, at most 8 (on an H200 with PCIe 5 the eighth thread was the last to gain). */
 unsigned es_workers_default(void);
 
-/* Faults in the pages of [p, p + bytes) for reading or writing, as a worker must before it touches
- * memory of the program: a page that faults in a special way (a write barrier by SIGSEGV, a hole)
- * has to fault in the program's own thread. Stores nothing. False: leave this range to the caller.
- */
-bool es_workers_fault_in(void *p, unsigned long bytes, bool for_write);
-
 void es_workers_after_fork(void);
 
 #endif

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "shim/pages.h"
 #include "shim/workers.h"
 #include "tests/harness/test.h"
 #include "tests/unit/fake_port.h"
@@ -137,12 +138,12 @@ TEST(workers, fault_in_tells_what_is_special)
     p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     CHECK(p != MAP_FAILED);
     memset(p, 7, bytes);
-    CHECK(es_workers_fault_in(p + 5, bytes - 9, true));
+    CHECK(es_pages_fault_in(p + 5, bytes - 9, true));
     mprotect(p + 4 * CHUNK, CHUNK, PROT_READ);
-    CHECK(es_workers_fault_in(p, bytes, false));
-    CHECK(!es_workers_fault_in(p, bytes, true)); /* a write barrier */
+    CHECK(es_pages_fault_in(p, bytes, false));
+    CHECK(!es_pages_fault_in(p, bytes, true)); /* a write barrier */
     CHECK_EQ_INT(p[4 * CHUNK], 7);
     munmap(p + 4 * CHUNK, CHUNK);
-    CHECK(!es_workers_fault_in(p, bytes, false)); /* a hole */
+    CHECK(!es_pages_fault_in(p, bytes, false)); /* a hole */
     munmap(p, bytes);
 }
