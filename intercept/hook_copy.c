@@ -54,16 +54,20 @@ ES_EXPORT CUresult CUDAAPI cuMemcpyHtoD_v2(CUdeviceptr dst, const void *src, siz
 {
     struct es_copy c = sync_on(h2d(dst, src, bytes), CU_STREAM_LEGACY, CALL_SITE);
 
-    return es_copy_end(&c,
-                       es_copy_staged(&c) ? c.result : ES_REAL(cuMemcpyHtoD_v2)(dst, src, bytes));
+    return es_copy_end(&c, es_copy_staged(&c)
+                               ? CUDA_SUCCESS
+                               : ES_REAL(cuMemcpyHtoD_v2)(dst + c.done, (const char *)src + c.done,
+                                                          bytes - c.done));
 }
 
 ES_EXPORT CUresult CUDAAPI cuMemcpyHtoD_v2_ptds(CUdeviceptr dst, const void *src, size_t bytes)
 {
     struct es_copy c = sync_on(h2d(dst, src, bytes), CU_STREAM_PER_THREAD, CALL_SITE);
 
-    return es_copy_end(&c, es_copy_staged(&c) ? c.result
-                                              : ES_REAL(cuMemcpyHtoD_v2_ptds)(dst, src, bytes));
+    return es_copy_end(&c, es_copy_staged(&c)
+                               ? CUDA_SUCCESS
+                               : ES_REAL(cuMemcpyHtoD_v2_ptds)(
+                                     dst + c.done, (const char *)src + c.done, bytes - c.done));
 }
 
 ES_EXPORT CUresult CUDAAPI cuMemcpyHtoDAsync_v2(CUdeviceptr dst, const void *src, size_t bytes,
@@ -71,8 +75,10 @@ ES_EXPORT CUresult CUDAAPI cuMemcpyHtoDAsync_v2(CUdeviceptr dst, const void *src
 {
     struct es_copy c = async_on(h2d(dst, src, bytes), ES_LEGACY(s), CALL_SITE);
 
-    return es_copy_end(&c, es_copy_staged(&c) ? c.result
-                                              : ES_REAL(cuMemcpyHtoDAsync_v2)(dst, src, bytes, s));
+    return es_copy_end(&c, es_copy_staged(&c)
+                               ? CUDA_SUCCESS
+                               : ES_REAL(cuMemcpyHtoDAsync_v2)(
+                                     dst + c.done, (const char *)src + c.done, bytes - c.done, s));
 }
 
 ES_EXPORT CUresult CUDAAPI cuMemcpyHtoDAsync_v2_ptsz(CUdeviceptr dst, const void *src, size_t bytes,
@@ -80,24 +86,30 @@ ES_EXPORT CUresult CUDAAPI cuMemcpyHtoDAsync_v2_ptsz(CUdeviceptr dst, const void
 {
     struct es_copy c = async_on(h2d(dst, src, bytes), ES_PER_THREAD(s), CALL_SITE);
 
-    return es_copy_end(
-        &c, es_copy_staged(&c) ? c.result : ES_REAL(cuMemcpyHtoDAsync_v2_ptsz)(dst, src, bytes, s));
+    return es_copy_end(&c, es_copy_staged(&c)
+                               ? CUDA_SUCCESS
+                               : ES_REAL(cuMemcpyHtoDAsync_v2_ptsz)(
+                                     dst + c.done, (const char *)src + c.done, bytes - c.done, s));
 }
 
 ES_EXPORT CUresult CUDAAPI cuMemcpyDtoH_v2(void *dst, CUdeviceptr src, size_t bytes)
 {
     struct es_copy c = sync_on(d2h(dst, src, bytes), CU_STREAM_LEGACY, CALL_SITE);
 
-    return es_copy_end(&c,
-                       es_copy_staged(&c) ? c.result : ES_REAL(cuMemcpyDtoH_v2)(dst, src, bytes));
+    return es_copy_end(
+        &c, es_copy_staged(&c)
+                ? CUDA_SUCCESS
+                : ES_REAL(cuMemcpyDtoH_v2)((char *)dst + c.done, src + c.done, bytes - c.done));
 }
 
 ES_EXPORT CUresult CUDAAPI cuMemcpyDtoH_v2_ptds(void *dst, CUdeviceptr src, size_t bytes)
 {
     struct es_copy c = sync_on(d2h(dst, src, bytes), CU_STREAM_PER_THREAD, CALL_SITE);
 
-    return es_copy_end(&c, es_copy_staged(&c) ? c.result
-                                              : ES_REAL(cuMemcpyDtoH_v2_ptds)(dst, src, bytes));
+    return es_copy_end(&c, es_copy_staged(&c)
+                               ? CUDA_SUCCESS
+                               : ES_REAL(cuMemcpyDtoH_v2_ptds)((char *)dst + c.done, src + c.done,
+                                                               bytes - c.done));
 }
 
 ES_EXPORT CUresult CUDAAPI cuMemcpyDtoHAsync_v2(void *dst, CUdeviceptr src, size_t bytes,
@@ -105,8 +117,10 @@ ES_EXPORT CUresult CUDAAPI cuMemcpyDtoHAsync_v2(void *dst, CUdeviceptr src, size
 {
     struct es_copy c = async_on(d2h(dst, src, bytes), ES_LEGACY(s), CALL_SITE);
 
-    return es_copy_end(&c, es_copy_staged(&c) ? c.result
-                                              : ES_REAL(cuMemcpyDtoHAsync_v2)(dst, src, bytes, s));
+    return es_copy_end(&c, es_copy_staged(&c)
+                               ? CUDA_SUCCESS
+                               : ES_REAL(cuMemcpyDtoHAsync_v2)((char *)dst + c.done, src + c.done,
+                                                               bytes - c.done, s));
 }
 
 ES_EXPORT CUresult CUDAAPI cuMemcpyDtoHAsync_v2_ptsz(void *dst, CUdeviceptr src, size_t bytes,
@@ -114,8 +128,10 @@ ES_EXPORT CUresult CUDAAPI cuMemcpyDtoHAsync_v2_ptsz(void *dst, CUdeviceptr src,
 {
     struct es_copy c = async_on(d2h(dst, src, bytes), ES_PER_THREAD(s), CALL_SITE);
 
-    return es_copy_end(
-        &c, es_copy_staged(&c) ? c.result : ES_REAL(cuMemcpyDtoHAsync_v2_ptsz)(dst, src, bytes, s));
+    return es_copy_end(&c, es_copy_staged(&c)
+                               ? CUDA_SUCCESS
+                               : ES_REAL(cuMemcpyDtoHAsync_v2_ptsz)(
+                                     (char *)dst + c.done, src + c.done, bytes - c.done, s));
 }
 
 ES_EXPORT CUresult CUDAAPI cuMemcpy(CUdeviceptr dst, CUdeviceptr src, size_t bytes)
@@ -125,7 +141,9 @@ ES_EXPORT CUresult CUDAAPI cuMemcpy(CUdeviceptr dst, CUdeviceptr src, size_t byt
     if (!unified(dst, src, bytes, &c))
         return ES_REAL(cuMemcpy)(dst, src, bytes);
     c = sync_on(c, CU_STREAM_LEGACY, CALL_SITE);
-    return es_copy_end(&c, es_copy_staged(&c) ? c.result : ES_REAL(cuMemcpy)(dst, src, bytes));
+    return es_copy_end(&c, es_copy_staged(&c)
+                               ? CUDA_SUCCESS
+                               : ES_REAL(cuMemcpy)(dst + c.done, src + c.done, bytes - c.done));
 }
 
 ES_EXPORT CUresult CUDAAPI cuMemcpy_ptds(CUdeviceptr dst, CUdeviceptr src, size_t bytes)
@@ -135,7 +153,9 @@ ES_EXPORT CUresult CUDAAPI cuMemcpy_ptds(CUdeviceptr dst, CUdeviceptr src, size_
     if (!unified(dst, src, bytes, &c))
         return ES_REAL(cuMemcpy_ptds)(dst, src, bytes);
     c = sync_on(c, CU_STREAM_PER_THREAD, CALL_SITE);
-    return es_copy_end(&c, es_copy_staged(&c) ? c.result : ES_REAL(cuMemcpy_ptds)(dst, src, bytes));
+    return es_copy_end(&c, es_copy_staged(&c) ? CUDA_SUCCESS
+                                              : ES_REAL(cuMemcpy_ptds)(dst + c.done, src + c.done,
+                                                                       bytes - c.done));
 }
 
 ES_EXPORT CUresult CUDAAPI cuMemcpyAsync(CUdeviceptr dst, CUdeviceptr src, size_t bytes, CUstream s)
@@ -145,8 +165,9 @@ ES_EXPORT CUresult CUDAAPI cuMemcpyAsync(CUdeviceptr dst, CUdeviceptr src, size_
     if (!unified(dst, src, bytes, &c))
         return ES_REAL(cuMemcpyAsync)(dst, src, bytes, s);
     c = async_on(c, ES_LEGACY(s), CALL_SITE);
-    return es_copy_end(&c,
-                       es_copy_staged(&c) ? c.result : ES_REAL(cuMemcpyAsync)(dst, src, bytes, s));
+    return es_copy_end(&c, es_copy_staged(&c) ? CUDA_SUCCESS
+                                              : ES_REAL(cuMemcpyAsync)(dst + c.done, src + c.done,
+                                                                       bytes - c.done, s));
 }
 
 ES_EXPORT CUresult CUDAAPI cuMemcpyAsync_ptsz(CUdeviceptr dst, CUdeviceptr src, size_t bytes,
@@ -157,6 +178,7 @@ ES_EXPORT CUresult CUDAAPI cuMemcpyAsync_ptsz(CUdeviceptr dst, CUdeviceptr src, 
     if (!unified(dst, src, bytes, &c))
         return ES_REAL(cuMemcpyAsync_ptsz)(dst, src, bytes, s);
     c = async_on(c, ES_PER_THREAD(s), CALL_SITE);
-    return es_copy_end(&c, es_copy_staged(&c) ? c.result
-                                              : ES_REAL(cuMemcpyAsync_ptsz)(dst, src, bytes, s));
+    return es_copy_end(&c, es_copy_staged(&c) ? CUDA_SUCCESS
+                                              : ES_REAL(cuMemcpyAsync_ptsz)(
+                                                    dst + c.done, src + c.done, bytes - c.done, s));
 }

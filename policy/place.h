@@ -53,7 +53,8 @@ struct es_copy_facts {
     X(SEVERAL, "another thread could use its stream between two pieces")                           \
     X(LIMIT, "EPOCHSHIM_LIMIT is reached")                                                         \
     X(WARMUP, "too few bytes so far to pay for the set-up")                                        \
-    X(NO_STAGING, "no staging memory was free")
+    X(NO_STAGING, "no staging memory was free")                                                    \
+    X(REFUSED, "the driver failed a call that staging needs")
 
 enum es_reason {
 #define X(id, text) ES_WHY_##id,

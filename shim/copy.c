@@ -154,53 +154,38 @@ static uint64_t piece_of(const struct es_copy *c)
 }
 
 /* Waits for what the stream holds now. Blocks the host; other threads' calls go on, which they
- * would not in a synchronous copy (tests/hardware/README.md). */
-static CUresult wait_home(const struct es_pipe_job *job)
+ * would not in a synchronous copy (tests/hardware/README.md). False: the driver failed. */
+static bool wait_home(const struct es_pipe_job *job)
 {
-    CUresult r = port->event_record(job->chunks[0]->event, job->stream);
+    struct es_chunk *first = job->chunks[0];
 
-    if (r == CUDA_SUCCESS)
-        r = port->event_wait(job->chunks[0]->event);
-    for (unsigned i = 0; r == CUDA_SUCCESS && i < job->chunk_count; i++)
+    if (port->event_record(first->event, job->stream) != CUDA_SUCCESS ||
+        port->event_wait(first->event) != CUDA_SUCCESS)
+        return false;
+    for (unsigned i = 0; i < job->chunk_count; i++)
         job->chunks[i]->pending = false; /* all were recorded on this stream, before */
-    return r;
+    return true;
 }
 
-static CUresult stage_h2d(struct es_copy *c, const struct es_pipe_job *job)
+/* Returns the bytes that are done with. */
+static uint64_t stage_h2d(const struct es_copy *c, const struct es_pipe_job *job)
 {
-    CUresult r = CUDA_SUCCESS;
-    uint64_t moved = 0;
+    uint64_t done;
 
     /* Where native waits it waits before it reads the source, which a host function or a copy still
      * queued may be about to write. */
-    if (job->may_wait)
-        r = wait_home(job);
-    if (r == CUDA_SUCCESS)
-        r = es_pipe_h2d(job, &moved);
-    if (r == CUDA_SUCCESS && moved < c->bytes) {
-        es_ledger_add_rest(c->bytes - moved);
-        r = port->copy_h2d(c->device + moved, job->host + moved, c->bytes - moved, c->stream);
-    }
-    /* A synchronous copy is a barrier: its return says that all work before it is done. */
-    if (r == CUDA_SUCCESS && (!c->async || options->verify))
-        r = wait_home(job);
-    return r;
+    if (job->may_wait && !wait_home(job))
+        return 0;
+    done = es_pipe_h2d(job);
+    /* A synchronous copy is a barrier: its return says that all work before it is done. If that
+     * cannot be asked, the program's own call says it, with the last piece once more. */
+    if (!c->async && done == c->bytes && !wait_home(job))
+        done = (c->bytes - 1) / job->piece * job->piece;
+    return done;
 }
 
-static CUresult stage_d2h(struct es_copy *c, const struct es_pipe_job *job)
-{
-    uint64_t moved;
-    CUresult r = es_pipe_d2h(job, &moved);
-
-    if (r == CUDA_SUCCESS && moved < c->bytes) {
-        es_ledger_add_rest(c->bytes - moved);
-        r = port->copy_d2h(job->host + moved, c->device + moved, c->bytes - moved, c->stream);
-    }
-    return r;
-}
-
-/* pre: context is current, the capture mode relaxed. False: nothing was done. */
-static bool stage_at_home(struct es_copy *c, CUcontext context)
+/* pre: context is current, the capture mode relaxed. Sets c->done. */
+static enum es_reason stage_at_home(struct es_copy *c, CUcontext context)
 {
     struct es_chunk *chunks[ES_PIPE_CHUNKS];
     struct es_pipe_job job = {
@@ -218,20 +203,26 @@ static bool stage_at_home(struct es_copy *c, CUcontext context)
     struct es_pool *pool;
 
     if (port->context_id && port->context_id(context, &id) != CUDA_SUCCESS)
-        return false;
+        return ES_WHY_REFUSED;
     pool = es_pool_of(port, context, id, options->chunk, options->pool);
     if (!pool)
-        return false;
+        return ES_WHY_NO_STAGING;
     most = most > ES_PIPE_CHUNKS ? ES_PIPE_CHUNKS : most;
     job.chunk_count = es_pool_lease(pool, (unsigned)(pieces < most ? pieces : most), chunks);
     if (job.chunk_count > 0) {
         job.workers = threads > 1 && pieces > 1 && es_workers_start(threads - 1) > 0;
-        c->result = c->dir == ES_H2D ? stage_h2d(c, &job) : stage_d2h(c, &job);
-        if (c->result == CUDA_SUCCESS && options->verify)
-            es_verify(port, c);
+        c->done = c->dir == ES_H2D ? stage_h2d(c, &job) : es_pipe_d2h(&job);
     }
     es_pool_return(pool, chunks, job.chunk_count);
-    return job.chunk_count > 0;
+    if (job.chunk_count == 0)
+        return ES_WHY_NO_STAGING;
+    if (c->done == 0)
+        return ES_WHY_REFUSED;
+    if (c->done < c->bytes)
+        es_ledger_add_rest(c->bytes - c->done);
+    else if (options->verify)
+        es_verify(port, c);
+    return ES_WHY_NONE;
 }
 
 void es_copy_begin(struct es_copy *c)
@@ -260,8 +251,8 @@ static enum es_reason try_home(struct es_copy *c, CUcontext context)
     why = es_place(&f, options).why;
     if (why == ES_WHY_NONE || why == ES_WHY_WARMUP)
         atomic_fetch_add_explicit(&eligible, c->bytes, memory_order_relaxed);
-    if (why == ES_WHY_NONE && !stage_at_home(c, context))
-        why = ES_WHY_NO_STAGING;
+    if (why == ES_WHY_NONE)
+        why = stage_at_home(c, context);
     port->capture_mode(&mode);
     return why;
 }
@@ -271,6 +262,7 @@ bool es_copy_staged(struct es_copy *c)
     CUcontext current = NULL, context = NULL;
     int saved = errno, cancel;
 
+    c->done = 0;
     c->why = es_place_early(c->dir, c->bytes, threads, options);
     if (c->why != ES_WHY_NONE)
         return false;
@@ -286,7 +278,7 @@ bool es_copy_staged(struct es_copy *c)
     }
     pthread_setcancelstate(cancel, NULL);
     errno = saved;
-    return c->why == ES_WHY_NONE;
+    return c->why == ES_WHY_NONE && c->done == c->bytes;
 }
 
 CUresult es_copy_end(struct es_copy *c, CUresult result)

@@ -4,11 +4,14 @@
 /* One copy between a host range and a device range, from the program's call to its return:
  *
  *     es_copy_begin(&c);
- *     r = es_copy_staged(&c) ? c.result : <the very call the program made>;
+ *     r = es_copy_staged(&c) ? CUDA_SUCCESS : <the call the program made, for what is left>;
  *     return es_copy_end(&c, r);
  *
- * es_copy_staged asks the policy and, if it says so, does the whole copy; its promise to the caller
- * is native's (design, law 3 and "A blocking call is also a barrier"):
+ * es_copy_staged asks the policy and, if it says so, does the whole copy. What is left, from c.done
+ * on, is all of it where the policy says no, or the end of it where staging could not go on: memory
+ * ran short, or a driver call failed. So an error code is always that of the program's own call.
+ * The promise of a copy done here is native's (design, law 3 and "A blocking call is also a
+ * barrier"):
  *   - a synchronous copy has waited for all work before it on its stream;
  *   - an Async H2D copy has read its source, and waits for its stream only at sizes where native
  * does; where it waits, it reads the source after the wait, as native does;
@@ -28,7 +31,7 @@ struct es_copy {
     CUstream stream;  /* names its stream: never 0 */
     const void *site; /* the call's return address */
 
-    CUresult result;    /* of a staged copy */
+    uint64_t done;      /* bytes, from the start, that were staged */
     enum es_reason why; /* why it was not staged */
     uint64_t begun_ns;
 };

@@ -183,7 +183,8 @@ static void recall(struct pipe *p, uint64_t from, uint64_t to)
             await_worker(p, from);
 }
 
-static CUresult submit(struct pipe *p, uint64_t index)
+/* Queues the device's part. When the driver fails, the copy ends before this piece. */
+static bool submit(struct pipe *p, uint64_t index)
 {
     const struct es_pipe_job *job = p->job;
     struct es_chunk *chunk = chunk_of(p, index);
@@ -194,90 +195,96 @@ static CUresult submit(struct pipe *p, uint64_t index)
         r = job->port->copy_h2d(device, chunk->memory, bytes_of(p, index), job->stream);
     else
         r = job->port->copy_d2h(chunk->memory, device, bytes_of(p, index), job->stream);
-    if (r == CUDA_SUCCESS)
-        r = job->port->event_record(chunk->event, job->stream);
-    if (r == CUDA_SUCCESS)
-        chunk->pending = true;
-    return r;
+    if (r == CUDA_SUCCESS) {
+        chunk->pending = job->port->event_record(chunk->event, job->stream) == CUDA_SUCCESS;
+        chunk->lost = !chunk->pending; /* queued, and nothing will tell when it is over */
+        if (chunk->pending)
+            return true;
+    }
+    p->pieces = index;
+    return false;
 }
 
-/* True when the chunk's copy is over, or failed: *r then says so. */
-static bool is_over(struct pipe *p, uint64_t index, CUresult *r)
+/* What event_query or event_wait said of a piece's chunk. True: its copy is over. */
+static bool is_over(struct pipe *p, uint64_t index, CUresult said)
 {
-    struct es_chunk *chunk = chunk_of(p, index);
-    CUresult now = p->job->port->event_query(chunk->event);
+    chunk_of(p, index)->pending = said != CUDA_SUCCESS;
+    return said == CUDA_SUCCESS;
+}
 
-    if (now == CUDA_ERROR_NOT_READY)
-        return false;
-    chunk->pending = now != CUDA_SUCCESS;
-    *r = now;
-    return true;
+static CUresult ask(struct pipe *p, uint64_t index)
+{
+    return p->job->port->event_query(chunk_of(p, index)->event);
 }
 
 static CUresult await_device(struct pipe *p, uint64_t index)
 {
-    struct es_chunk *chunk = chunk_of(p, index);
-    CUresult r = p->job->port->event_wait(chunk->event);
-
-    chunk->pending = r != CUDA_SUCCESS;
-    return r;
+    return p->job->port->event_wait(chunk_of(p, index)->event);
 }
 
-CUresult es_pipe_h2d(const struct es_pipe_job *job, uint64_t *moved)
+uint64_t es_pipe_h2d(const struct es_pipe_job *job)
 {
     uint64_t dispatched = 0, submitted = 0, reaped = 0;
-    CUresult r = CUDA_SUCCESS;
     struct pipe p;
 
     open_pipe(&p, job, true, job->may_wait ? UINT64_MAX : job->chunk_count);
-    while (r == CUDA_SUCCESS && submitted < p.pieces) {
+    while (submitted < p.pieces) {
         while (dispatched < p.pieces && dispatched < reaped + job->chunk_count)
             dispatch(&p, dispatched++);
         if (submitted < dispatched && progress_of(&p, submitted) == DONE) {
-            r = submit(&p, submitted++);
-            if (r == CUDA_SUCCESS && reaped + 1 < submitted && dispatched < p.pieces &&
-                is_over(&p, reaped, &r))
+            if (!submit(&p, submitted))
+                break;
+            submitted++;
+            if (reaped + 1 < submitted && dispatched < p.pieces &&
+                is_over(&p, reaped, ask(&p, reaped)))
                 reaped++;
         } else if (help_any(&p, submitted, dispatched)) {
             continue;
         } else if (submitted < dispatched) {
             if (await_worker(&p, submitted) == LEFT && !is_mapped(&p, submitted))
                 break;
+        } else if (is_over(&p, reaped, await_device(&p, reaped))) {
+            reaped++;
         } else {
-            r = await_device(&p, reaped++);
-        }
-    }
-    recall(&p, submitted, dispatched);
-    *moved = close_pipe(&p, submitted);
-    return r;
-}
-
-CUresult es_pipe_d2h(const struct es_pipe_job *job, uint64_t *moved)
-{
-    uint64_t submitted = 0, arrived = 0, drained = 0;
-    CUresult r = CUDA_SUCCESS;
-    struct pipe p;
-
-    open_pipe(&p, job, false, UINT64_MAX);
-    while (r == CUDA_SUCCESS && drained < p.pieces) {
-        if (submitted < p.pieces && submitted < drained + job->chunk_count) {
-            r = submit(&p, submitted++);
-        } else if (drained < arrived && progress_of(&p, drained) == DONE) {
-            drained++;
-        } else if (arrived < submitted && is_over(&p, arrived, &r)) {
-            if (r == CUDA_SUCCESS)
-                dispatch(&p, arrived++);
-        } else if (help_any(&p, drained, arrived)) {
-            continue;
-        } else if (arrived < submitted) {
-            r = await_device(&p, arrived);
-            if (r == CUDA_SUCCESS)
-                dispatch(&p, arrived++);
-        } else if (await_worker(&p, drained) == LEFT && !is_mapped(&p, drained)) {
             break;
         }
     }
+    recall(&p, submitted, dispatched);
+    return close_pipe(&p, submitted);
+}
+
+uint64_t es_pipe_d2h(const struct es_pipe_job *job)
+{
+    uint64_t submitted = 0, arrived = 0, drained = 0;
+    struct pipe p;
+
+    open_pipe(&p, job, false, UINT64_MAX);
+    while (drained < p.pieces) {
+        CUresult said = CUDA_ERROR_NOT_READY;
+
+        if (submitted < p.pieces && submitted < drained + job->chunk_count) {
+            submitted += submit(&p, submitted);
+            continue;
+        }
+        if (drained < arrived && progress_of(&p, drained) == DONE) {
+            drained++;
+            continue;
+        }
+        if (arrived < submitted)
+            said = ask(&p, arrived);
+        if (said == CUDA_ERROR_NOT_READY && help_any(&p, drained, arrived))
+            continue;
+        if (said == CUDA_ERROR_NOT_READY && arrived < submitted)
+            said = await_device(&p, arrived);
+        if (arrived == submitted) {
+            if (await_worker(&p, drained) == LEFT && !is_mapped(&p, drained))
+                break;
+        } else if (is_over(&p, arrived, said)) {
+            dispatch(&p, arrived++);
+        } else {
+            p.pieces = submitted = arrived; /* the copy ends before what did not arrive */
+        }
+    }
     recall(&p, drained, arrived);
-    *moved = close_pipe(&p, drained);
-    return r;
+    return close_pipe(&p, drained);
 }

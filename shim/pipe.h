@@ -22,13 +22,14 @@ struct es_pipe_job {
     bool may_wait;        /* H2D: wait for this copy's own chunks, that is for the stream */
 };
 
-/* H2D: the source has been read when this returns, the device copies are queued. D2H: the bytes are
- * in the destination. *moved: how many bytes, from the start, were taken care of; the rest, if any,
- * is for the caller to copy natively on the same stream, behind. Fewer than all without an error:
- * no chunk was left that may be had without waiting, or the program's memory has a hole there.
- * Blocks for the stream in D2H, and in H2D only with may_wait. Returns the driver's error. */
-CUresult es_pipe_h2d(const struct es_pipe_job *job, uint64_t *moved);
-CUresult es_pipe_d2h(const struct es_pipe_job *job, uint64_t *moved);
+/* How many bytes, from the start, were taken care of. H2D: their source has been read, their device
+ * copies are queued. D2H: they are in the destination. The rest is for the program's own call, on
+ * the same stream, behind: no chunk was left that may be had without waiting, or the program's
+ * memory has a hole there, or the driver failed a call. Which error that means the program's own
+ * call will say.
+ * Blocks for the stream in D2H, and in H2D only with may_wait. */
+uint64_t es_pipe_h2d(const struct es_pipe_job *job);
+uint64_t es_pipe_d2h(const struct es_pipe_job *job);
 
 /* Most chunks that one copy can use. */
 enum { ES_PIPE_CHUNKS = 64 };

@@ -292,7 +292,7 @@ void es_pool_return(struct es_pool *p, struct es_chunk **chunks, unsigned n)
 
     pthread_mutex_lock(&p->lock);
     for (unsigned i = n; i-- > 0;)
-        if (!chunks[i]->pending)
+        if (!chunks[i]->pending && !chunks[i]->lost)
             put_idle(p, chunks[i]);
     for (unsigned i = 0; i < n; i++)
         if (chunks[i]->pending)

@@ -17,6 +17,7 @@ struct es_chunk {
     void *memory;
     CUevent event;         /* of the chunk's last copy, when pending */
     bool pending;          /* event was recorded and not yet seen complete */
+    bool lost;             /* in use by a copy that no event tells of: leased to nobody any more */
     struct es_chunk *next; /* the pool's */
 };
 

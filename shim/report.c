@@ -152,7 +152,7 @@ static void put_staging(struct text *t, const struct es_report *r)
         put(t, "staging: the driver refused to pin more, at %s\n",
             size_text(r->pool.refused_at, a));
     if (r->ledger->rest_bytes)
-        put(t, "staging: %s went natively behind a staged part: no chunk was free\n",
+        put(t, "staging: %s went natively behind a staged part\n",
             size_text(r->ledger->rest_bytes, b));
     if (r->ledger->verified || r->ledger->differed)
         put(t, "verify: %" PRIu64 " staged copies the same, %" PRIu64 " DIFFERENT\n",

@@ -78,7 +78,14 @@ check("case 7: refused pinning is native, and told once with its size",
       counts(log) == [(5, 0, 5)] and log.count("refused to pin more") == 1, log)
 log = run("direct", "5", "1", **ALL, SIMGPU_FAIL="cuEventCreate:2+")[2]
 check("a failing event is native", counts(log) == [(5, 0, 5)], log)
-status, out, log = run("direct", "5", "1", **ALL, SIMGPU_FAIL="cuMemcpyHtoDAsync_v2:2:700")
+# The shim's own calls, each failing once or for good: the program's own call is made for what is left.
+for function in ("cuMemcpyHtoDAsync_v2", "cuEventRecord", "cuEventSynchronize", "cuEventQuery", "cuCtxGetId",
+                 "cuStreamIsCapturing", "cuPointerGetAttributes", "cuCtxGetFlags", "cuThreadExchangeStreamCaptureMode"):
+    for when in ("1", "2", "3", "2+"):
+        status, out, log = run("direct", "5", "0", **ALL, THREADS="2", SIMGPU_FAIL=f"{function}:{when}:700")
+        check(f"{function} failing ({when}) is not the program's matter",
+              status == 0 and out == "done\n" and len(counts(log)) == 1 and counts(log)[0][0] == 5, out + log)
+status, out, log = run("direct", "5", "1", **ALL, SIMGPU_FAIL="cuMemcpyHtoDAsync_v2:2+:700,cuMemcpyHtoD_v2:1+:700")
 check("the driver's error is the program's", status == 3 and out == "copy gives 700\n", out + log)
 
 log = run("direct", "1", "1", mode="quick")[2]

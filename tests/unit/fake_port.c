@@ -46,9 +46,14 @@ void fake_run_all(void)
     run_to(fake.copies);
 }
 
+static bool fails(enum fake_call call)
+{
+    return fake.fail_nth && fake.fail_call == call && ++fake.calls[call] == fake.fail_nth;
+}
+
 static CUresult enqueue(void *dst, const void *src, size_t bytes)
 {
-    if (fake.fail_copy && fake.copies + 1 == fake.fail_copy)
+    if (fails(FAKE_COPY))
         return CUDA_ERROR_ILLEGAL_ADDRESS;
     if (fake.copies - run == MOST)
         abort();
@@ -80,12 +85,16 @@ static CUresult event_destroy(CUevent e)
 
 static CUresult event_record(CUevent e, CUstream s)
 {
+    if (fails(FAKE_EVENT_RECORD))
+        return CUDA_ERROR_OUT_OF_MEMORY;
     ((struct event *)e)->covers = fake.copies;
     return CUDA_SUCCESS;
 }
 
 static CUresult event_query(CUevent e)
 {
+    if (fails(FAKE_EVENT_END))
+        return CUDA_ERROR_ILLEGAL_ADDRESS;
     if (((struct event *)e)->covers <= run)
         return CUDA_SUCCESS;
     if (fake.hold)
@@ -96,6 +105,8 @@ static CUresult event_query(CUevent e)
 
 static CUresult event_wait(CUevent e)
 {
+    if (fails(FAKE_EVENT_END))
+        return CUDA_ERROR_ILLEGAL_ADDRESS;
     fake.waits++;
     fake.waited_while_held |= fake.hold;
     run_to(((struct event *)e)->covers);

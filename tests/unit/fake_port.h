@@ -9,6 +9,8 @@
 
 #include "shim/port.h"
 
+enum fake_call { FAKE_COPY, FAKE_EVENT_RECORD, FAKE_EVENT_END /* a query or a wait */ };
+
 struct fake {
     bool hold;        /* queued copies stay queued: event_query says NOT_READY */
     unsigned queued;  /* copies not yet run */
@@ -17,7 +19,9 @@ struct fake {
     unsigned pins;    /* host_register calls */
     size_t pin_limit; /* bytes that host_register grants in all */
     size_t pinned;
-    unsigned fail_copy; /* the nth copy fails; 0: none */
+    enum fake_call fail_call;
+    unsigned fail_nth; /* that call of its kind fails; 0: none */
+    unsigned calls[FAKE_EVENT_END + 1];
     bool waited_while_held;
 };
 
