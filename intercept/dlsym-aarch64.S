@@ -29,7 +29,7 @@ dlsym:
 	mov	x29, sp
 	stp	x0, x1, [sp, #16]
 	mov	x0, x1
-	bl	es_driver_is_hook
+	bl	es_dlsym_answers
 	and	w17, w0, #0xff
 	ldp	x0, x1, [sp, #16]
 	ldp	x29, x30, [sp], #32

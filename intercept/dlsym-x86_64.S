@@ -30,7 +30,7 @@ dlsym:
 	subq	$8, %rsp
 	.cfi_adjust_cfa_offset 8
 	movq	%rsi, %rdi
-	call	es_driver_is_hook
+	call	es_dlsym_answers
 	addq	$8, %rsp
 	.cfi_adjust_cfa_offset -8
 	popq	%rsi

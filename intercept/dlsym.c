@@ -7,12 +7,14 @@
 #include <stddef.h>
 
 #include "intercept/driver.h"
+#include "intercept/trampoline.h"
 
 typedef void *dlsym_fn(void *handle, const char *name);
 
 /* Shared with the assembler entry alone. */
 extern dlsym_fn *es_dlsym_next;
 void es_dlsym_find_next(void);
+bool es_dlsym_answers(const char *name);
 void *es_dlsym(void *handle, const char *name);
 
 dlsym_fn *es_dlsym_next;
@@ -73,7 +75,23 @@ static void *behind_us(const char *name)
     return found;
 }
 
-/* A look-up of "cu..." with a real handle, or of a hook's name with RTLD_DEFAULT. */
+/* Whether a look-up of "cu..." with RTLD_DEFAULT is es_dlsym's: a search that would meet a hook, or a
+ * driver function that is not handed out as it is. Where our own search finds none the caller's may
+ * (libcuda in its local scope); a function without a row goes out as it is then. */
+bool es_dlsym_answers(const char *name)
+{
+    void *found, *instead;
+
+    if (es_driver_is_hook(name))
+        return true;
+    if (name[2] < 'A' || name[2] > 'Z')
+        return false;
+    found = es_dlsym_next(RTLD_DEFAULT, name);
+    return found && es_driver_exports(name, found) &&
+           !(es_driver_find(found, &instead) && instead == found);
+}
+
+/* A look-up of "cu..." with a real handle, or one that es_dlsym_answers. */
 void *es_dlsym(void *handle, const char *name)
 {
     void *found = es_dlsym_next(handle, name);
@@ -87,5 +105,7 @@ void *es_dlsym(void *handle, const char *name)
     /* The table and the hooks hold libcuda's addresses from now on: it may not be unloaded. */
     if (es_driver_learn_from(found))
         dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE);
-    return es_driver_substitute(found);
+    if (es_driver_find(found, &found))
+        return found;
+    return es_driver_exports(name, found) ? es_trampoline_for(found, name) : found;
 }

@@ -11,29 +11,35 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
-static const char *const names[ES_HOOK_COUNT] = {
-#define FOLLOW(symbol, group, params, args) [ES_HOOK_##symbol] = #symbol,
-#define BODY(symbol, group)                 [ES_HOOK_##symbol] = #symbol,
+/* Rows with an address worth knowing: first the hooks, then the harmless. What has no place here is
+ * unknown. */
+enum row {
+    HOOKS_END = ES_HOOK_COUNT - 1,
+#define HARMLESS(symbol) HARMLESS_##symbol,
 #include "intercept/hooks.def"
-#undef FOLLOW
-#undef BODY
+    ROWS
+};
+
+static const char *const names[ROWS] = {
+#define BODY(symbol, group)   [ES_HOOK_##symbol] = #symbol,
+#define FOLLOW(symbol, group) [ES_HOOK_##symbol] = #symbol,
+#define HARMLESS(symbol)      [HARMLESS_##symbol] = #symbol,
+#include "intercept/hooks.def"
 };
 
 static void *const hooks[ES_HOOK_COUNT] = {
-#define FOLLOW(symbol, group, params, args) [ES_HOOK_##symbol] = (void *)symbol,
-#define BODY(symbol, group)                 [ES_HOOK_##symbol] = (void *)symbol,
+#define BODY(symbol, group)   [ES_HOOK_##symbol] = (void *)symbol,
+#define FOLLOW(symbol, group) [ES_HOOK_##symbol] = (void *)symbol,
 #include "intercept/hooks.def"
-#undef FOLLOW
-#undef BODY
 };
 
-static _Atomic(void *) reals[ES_HOOK_COUNT];
+static _Atomic(void *) reals[ROWS];
 static atomic_bool learnt;
 
-/* Open addressing, at most half full. A slot is a hook's number plus one; its address is the one in
- * reals[]. The first of two hooks with one address keeps it: then the driver made them aliases. */
-enum { SLOTS = 1024 };
-_Static_assert(ES_HOOK_COUNT * 2 <= SLOTS, "enlarge SLOTS");
+/* Open addressing, at most half full. A slot is a row's number plus one; its address is the one in
+ * reals[]. The first of two rows with one address keeps it: then the driver made them aliases. */
+enum { SLOTS = 2048 };
+_Static_assert(ROWS * 2 <= SLOTS, "enlarge SLOTS");
 static atomic_ushort slots[SLOTS];
 
 static unsigned slot_of(const void *address)
@@ -41,13 +47,13 @@ static unsigned slot_of(const void *address)
     return (unsigned)(((uintptr_t)address >> 4) * 0x9E3779B1u >> 7) % SLOTS;
 }
 
-static void enter(enum es_hook hook, void *address)
+static void enter(unsigned row, void *address)
 {
     for (unsigned i = slot_of(address);; i = (i + 1) % SLOTS) {
         unsigned short held = 0;
 
-        if (atomic_compare_exchange_strong(&slots[i], &held, (unsigned short)(hook + 1)) ||
-            held == hook + 1 || atomic_load(&reals[held - 1]) == address)
+        if (atomic_compare_exchange_strong(&slots[i], &held, (unsigned short)(row + 1)) ||
+            held == row + 1 || atomic_load(&reals[held - 1]) == address)
             return;
     }
 }
@@ -65,11 +71,11 @@ bool es_driver_learn(void)
         return true;
     if (!es_driver_object(&libcuda))
         return false;
-    for (enum es_hook h = 0; h < ES_HOOK_COUNT; h++)
-        atomic_store(&reals[h], es_elf_symbol(&libcuda, names[h]));
-    for (enum es_hook h = 0; h < ES_HOOK_COUNT; h++)
-        if (atomic_load(&reals[h]))
-            enter(h, atomic_load(&reals[h]));
+    for (unsigned row = 0; row < ROWS; row++)
+        atomic_store(&reals[row], es_elf_symbol(&libcuda, names[row]));
+    for (unsigned row = 0; row < ROWS; row++)
+        if (atomic_load(&reals[row]))
+            enter(row, atomic_load(&reals[row]));
     atomic_store_explicit(&learnt, true, memory_order_release);
     return true;
 }
@@ -83,18 +89,29 @@ bool es_driver_learn_from(const void *address)
            es_driver_learn();
 }
 
-void *es_driver_substitute(void *address)
+bool es_driver_find(void *address, void **instead)
 {
-    if (!address || !atomic_load_explicit(&learnt, memory_order_acquire))
-        return address;
+    if (!atomic_load_explicit(&learnt, memory_order_acquire))
+        return false;
     for (unsigned i = slot_of(address);; i = (i + 1) % SLOTS) {
         unsigned held = atomic_load_explicit(&slots[i], memory_order_relaxed);
 
         if (!held)
-            return address;
-        if (atomic_load_explicit(&reals[held - 1], memory_order_relaxed) == address)
-            return hooks[held - 1];
+            return false;
+        if (atomic_load_explicit(&reals[held - 1], memory_order_relaxed) == address) {
+            *instead = held <= ES_HOOK_COUNT ? hooks[held - 1] : address;
+            return true;
+        }
     }
+}
+
+bool es_driver_exports(const char *name, const void *address)
+{
+    struct es_object libcuda;
+
+    /* Its debugger interface ("cudbg...") and every other library's names go on in lower case. */
+    return name[0] == 'c' && name[1] == 'u' && name[2] >= 'A' && name[2] <= 'Z' &&
+           es_driver_object(&libcuda) && es_elf_symbol(&libcuda, name) == address;
 }
 
 bool es_driver_is_ours(const void *address)

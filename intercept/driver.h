@@ -22,13 +22,17 @@ bool es_driver_object(struct es_object *libcuda);
  * just now. */
 bool es_driver_learn_from(const void *address);
 
-/* The hook to hand out in place of a real address; the address itself if there is none. */
-void *es_driver_substitute(void *address);
+/* True: this address of the driver's has a row. *instead: the hook, or the address itself where it
+ * is harmless. */
+bool es_driver_find(void *address, void **instead);
+
+/* Whether libcuda exports this very function under this name, as one of its API. */
+bool es_driver_exports(const char *name, const void *address);
 
 /* Whether the address lies in this library. */
 bool es_driver_is_ours(const void *address);
 
-/* Whether a hook is exported under this name. The assembler entry of dlsym asks, too. */
+/* Whether a hook is exported under this name. */
 bool es_driver_is_hook(const char *name);
 
 #endif

@@ -37,6 +37,12 @@ ES_EXPORT CUresult CUDAAPI cuCtxDestroy_v2(CUcontext context)
     return ended(pool, ES_REAL(cuCtxDestroy_v2)(context));
 }
 
+ES_EXPORT CUresult CUDAAPI cuCtxDetach(CUcontext context)
+{
+    may_end();
+    return ES_REAL(cuCtxDetach)(context);
+}
+
 ES_EXPORT CUresult CUDAAPI cuDevicePrimaryCtxReset(CUdevice device)
 {
     may_end();

@@ -250,3 +250,24 @@ ES_EXPORT CUresult CUDAAPI cuGraphicsResourceGetMappedPointer_v2(CUdeviceptr *p,
         es_memory_add(*p, bytes ? *bytes : got, ES_MEM_FOREIGN, 0);
     return r;
 }
+
+/* A peer-to-peer token lets another device's driver reach the allocation. */
+
+ES_EXPORT CUresult CUDAAPI cuPointerGetAttribute(void *value, CUpointer_attribute which,
+                                                 CUdeviceptr p)
+{
+    es_note(ES_SEEN_ATTRIBUTE);
+    if (which == CU_POINTER_ATTRIBUTE_P2P_TOKENS)
+        note_allocation(p);
+    return ES_REAL(cuPointerGetAttribute)(value, which, p);
+}
+
+ES_EXPORT CUresult CUDAAPI cuPointerGetAttributes(unsigned n, CUpointer_attribute *which,
+                                                  void **values, CUdeviceptr p)
+{
+    es_note(ES_SEEN_ATTRIBUTE);
+    for (unsigned i = 0; which && i < n; i++)
+        if (which[i] == CU_POINTER_ATTRIBUTE_P2P_TOKENS)
+            note_allocation(p);
+    return ES_REAL(cuPointerGetAttributes)(n, which, values, p);
+}

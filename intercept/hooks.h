@@ -14,11 +14,9 @@
 #include "shim/port.h"
 
 enum es_hook {
-#define FOLLOW(symbol, group, params, args) ES_HOOK_##symbol,
-#define BODY(symbol, group)                 ES_HOOK_##symbol,
+#define BODY(symbol, group)   ES_HOOK_##symbol,
+#define FOLLOW(symbol, group) ES_HOOK_##symbol,
 #include "intercept/hooks.def"
-#undef FOLLOW
-#undef BODY
     ES_HOOK_COUNT
 };
 

@@ -12,22 +12,31 @@
 #define ES_SEEN_GROUPS(X)                                                                          \
     X(RESOLVE, "look-ups by cuGetProcAddress")                                                     \
     X(START, "initialisations")                                                                    \
+    X(EXPORT_TABLE, "private tables asked for")                                                    \
     X(COPY, "copies")                                                                              \
     X(COPY_OTHER, "other copies")                                                                  \
     X(MEMSET, "memsets")                                                                           \
+    X(MEMORY, "other work on memory")                                                              \
     X(LAUNCH, "kernel launches")                                                                   \
     X(GRAPH_LAUNCH, "graph launches")                                                              \
+    X(GRAPH, "graph calls")                                                                        \
     X(HOST_FUNC, "host functions")                                                                 \
     X(RECORD, "event records")                                                                     \
     X(WAIT, "stream waits")                                                                        \
     X(EVENT, "events made or destroyed")                                                           \
-    X(STREAM, "streams made or destroyed")                                                         \
+    X(STREAM, "streams made, set or destroyed")                                                    \
     X(SYNC, "synchronizes and queries")                                                            \
     X(CAPTURE, "captures begun or ended")                                                          \
+    X(MEMOP, "stream memory operations")                                                           \
+    X(EXTERNAL, "calls about semaphores and graphics")                                             \
     X(ALLOC, "allocations")                                                                        \
     X(FREE, "frees")                                                                               \
     X(FOREIGN, "memory shared or mapped")                                                          \
-    X(CONTEXT, "contexts ended")
+    X(ATTRIBUTE, "memory attributes")                                                              \
+    X(MODULE, "calls about code")                                                                  \
+    X(TEXTURE, "calls about textures")                                                             \
+    X(CONTEXT, "calls about contexts")                                                             \
+    X(UNKNOWN, "calls of unknown functions")
 
 enum es_seen {
 #define X(id, text) ES_SEEN_##id,
@@ -48,11 +57,12 @@ extern __attribute__((tls_model("initial-exec"))) __thread unsigned es_count_thr
 extern atomic_bool es_count_is_begun;
 void es_count_meet_thread(bool submits);
 
-/* Whether a group of calls gives a stream work to do, as far as memory is concerned. */
+/* Whether a group of calls gives a stream work to do, as far as memory is concerned; or may. */
 static inline bool es_count_is_work(enum es_seen group)
 {
     return group == ES_SEEN_COPY || group == ES_SEEN_COPY_OTHER || group == ES_SEEN_MEMSET ||
-           group == ES_SEEN_LAUNCH || group == ES_SEEN_GRAPH_LAUNCH || group == ES_SEEN_HOST_FUNC;
+           group == ES_SEEN_MEMORY || group == ES_SEEN_LAUNCH || group == ES_SEEN_GRAPH_LAUNCH ||
+           group == ES_SEEN_HOST_FUNC || group == ES_SEEN_MEMOP || group == ES_SEEN_UNKNOWN;
 }
 
 static inline bool es_count_begun(void)

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "shim/count.h"
+#include "shim/unknown.h"
 
 struct text {
     char *at;
@@ -141,6 +142,21 @@ static void put_seen(struct text *t)
     put(t, "\n");
 }
 
+static void put_unknown(struct text *t)
+{
+    const char *names[4];
+    unsigned n = es_unknown_names(names, 4);
+
+    if (n == 0)
+        return;
+    put(t, "unknown driver functions were called:");
+    for (unsigned i = 0; i < 4 && names[i]; i++)
+        put(t, "%s %s", i ? "," : "", names[i]);
+    if (n > 4)
+        put(t, " and %u more", n - 4);
+    put(t, "\n  from then on no copy left its place in its stream, and no wait was dropped\n");
+}
+
 static void put_staging(struct text *t, const struct es_report *r)
 {
     char a[16], b[16];
@@ -185,6 +201,7 @@ size_t es_report_print(const struct es_report *r, char *text, size_t size)
     }
     put_staging(&t, r);
     put_seen(&t);
+    put_unknown(&t);
     if (r->settings[0])
         put(&t, "settings: %s\n", r->settings);
     put(&t, "---\n");

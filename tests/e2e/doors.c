@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* A program that makes known numbers of calls through one door, for log.py to compare with the log.
  *
- *   doors direct|dlsym|resolve|per-thread COPIES LAUNCHES [fork|exec|thread-exit|destructor]
+ *   doors direct|dlsym|resolve|per-thread COPIES LAUNCHES
+ *       [fork|exec|thread-exit|destructor|unknown|unknown-thread]
  *
  * Then one more thing, if it is named: a child that makes no CUDA call, one that is replaced, an
- * end in another thread, or one more copy in a destructor. */
+ * end in another thread, one more copy in a destructor, or calls of a function that no header
+ * knows; the last one first, and in another thread. */
 #include <dlfcn.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -56,7 +58,7 @@ static void *resolved(const char *name, cuuint64_t flags)
 
     if (!resolve)
         *(void **)&resolve = named("cuGetProcAddress_v2");
-    must(resolve(name, &p, 12000, flags, NULL), name);
+    must(resolve(name, &p, 13000, flags, NULL), name);
     return p;
 }
 
@@ -82,6 +84,19 @@ static void open_door(const char *which)
         *(void **)&door.record = resolved("cuEventRecord", flags);
         *(void **)&door.wait = resolved("cuStreamWaitEvent", flags);
     }
+}
+
+/* Through every door, each twice. */
+static void *call_unknown(void *unused)
+{
+    CUresult (*unknown[3])(CUstream);
+
+    *(void **)&unknown[0] = named("cuSimUnheardOf");
+    *(void **)&unknown[1] = resolved("cuSimUnheardOf", 0);
+    *(void **)&unknown[2] = dlsym(RTLD_DEFAULT, "cuSimUnheardOf");
+    for (int i = 0; i < 6; i++)
+        must(unknown[i % 3](NULL), "cuSimUnheardOf");
+    return unused;
 }
 
 static void *end_here(void *unused)
@@ -116,6 +131,10 @@ int main(int argc, char **argv)
     host = malloc(BYTES);
     memset(host, 7, BYTES);
     open_door(argc > 1 ? argv[1] : "direct");
+    if (strcmp(more, "unknown-thread") == 0) {
+        pthread_create(&thread, NULL, call_unknown, NULL);
+        pthread_join(thread, NULL);
+    }
     for (int i = 0; i < copies; i++)
         must(door.copy(device, host, BYTES), "copy");
     for (int i = 0; i < launches; i++) {
@@ -131,6 +150,8 @@ int main(int argc, char **argv)
         execl("/bin/true", "true", (char *)NULL);
         _exit(1);
     }
+    if (strcmp(more, "unknown") == 0)
+        call_unknown(NULL);
     if (*more)
         wait(&status);
     in_destructor = strcmp(more, "destructor") == 0;

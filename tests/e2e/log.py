@@ -49,6 +49,15 @@ for door in ("direct", "dlsym", "resolve", "per-thread"):
           status == 0 and out == "done\n" and counts(log) == [(5, 5, 0)] and
           seen(log, "kernel launches") == seen(log, "event records") == seen(log, "stream waits") == 7, log)
 
+log = run("direct", "5", "1", "unknown", **ALL)[2]
+check("a function that no header knows is named, and each of its calls counted",
+      log.count("cuSimUnheardOf") == 1 and seen(log, "calls of unknown functions") == 6 and
+      "no copy left its place" in log and counts(log) == [(5, 5, 0)], log)
+check("without such a call nothing is said of it", "nknown" not in run("direct", "5", "1", **ALL)[2])
+log = run("direct", "5", "1", "unknown-thread", **ALL)[2]
+check("in another thread it may have been work: copies are not split",
+      counts(log) == [(5, 0, 5)] and "another thread" in log, log)
+
 native = run("direct", "2", "2", preload=False)
 check("without the library nothing is printed", native == (0, "done\n", ""), native)
 for mode in ("off", "observe", "rewrite"):

@@ -168,6 +168,35 @@ TEST(preload, case_13_what_the_driver_lacks_stays_lacking)
     CHECK_EQ_INT(status, CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND);
 }
 
+/* A function that no header knows is handed out behind a trampoline, which keeps its arguments. */
+TEST(preload, an_unknown_function_is_called_with_all_its_arguments)
+{
+    typedef CUresult arguments_fn(long, long, long, long, long, long, long, long, long, double,
+                                  double, double, double, double, double, double, double, double);
+    resolve_fn *resolve = (resolve_fn *)dlsym(libcuda(), "cuGetProcAddress_v2");
+    arguments_fn *by_name = (arguments_fn *)dlsym(libcuda(), "cuSimArguments"), *resolved = NULL;
+
+    if (!by_name || !resolve)
+        SKIP("needs the simulated driver's unknown functions");
+    CHECK(comes_from((void *)by_name, is_preloaded() ? "libepochshim" : "libcuda"));
+    CHECK_EQ_INT(resolve("cuSimArguments", (void **)&resolved, 13000, 0, NULL), CUDA_SUCCESS);
+    CHECK(resolved == by_name);
+    CHECK(dlsym(libcuda(), "cuSimUnheardOf") != (void *)by_name);
+    for (int i = 0; i < 2; i++)
+        CHECK_EQ_INT(
+            by_name(1, 2, 3, 4, 5, 6, 7, 8, 9, 0.5, 1.5, 2.5, 3.5, 4.5, 5.5, 6.5, 7.5, 8.5),
+            CUDA_SUCCESS);
+    CHECK_EQ_INT(by_name(1, 2, 3, 4, 5, 6, 7, 8, 9, 0.5, 1.5, 2.5, 3.5, 4.5, 5.5, 6.5, 7.5, 8),
+                 CUDA_ERROR_INVALID_VALUE);
+}
+
+/* What only reads is handed out as it is. */
+TEST(preload, a_harmless_function_is_the_drivers_own)
+{
+    CHECK(comes_from(dlsym(libcuda(), "cuDriverGetVersion"), "libcuda"));
+    CHECK(comes_from(dlsym(libcuda(), "simgpu_count"), "libcuda"));
+}
+
 TEST(preload, case_15_dlerror_is_as_natively)
 {
     void *h = libcuda();

@@ -3,7 +3,7 @@
  * test may ask for an older one (0: older than any). One list: the table that cuGetProcAddress
  * searches (resolve.c), and what the old driver leaves out (old/meson.build).
  *
- * Not in here: cuSimUnheardOf, which no header knows. */
+ * Not in here: cuSimUnheardOf and cuSimArguments, which no header knows. */
 /* clang-format off */
 #define SIM_EXPORTS(X) \
     X(cuCtxCreate_v2, 0)                     \

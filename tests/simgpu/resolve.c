@@ -8,13 +8,30 @@
 
 #include "tests/simgpu/exports.h"
 
-/* A function of a driver newer than any header: what shall the shim think of it? */
+/* Functions of a driver newer than any header: what shall the shim think of them? The second one's
+ * arguments take every register there is for them, and the stack; it says whether they came. */
 EXPORT CUresult cuSimUnheardOf(CUstream stream);
 EXPORT CUresult cuSimUnheardOf(CUstream stream)
 {
     CUresult r = sim_enter("cuSimUnheardOf");
 
     return r ? r : sim_leave(CUDA_SUCCESS);
+}
+
+EXPORT CUresult cuSimArguments(long a, long b, long c, long d, long e, long f, long g, long h,
+                               long i, double p, double q, double r, double s, double t, double u,
+                               double v, double w, double x);
+EXPORT CUresult cuSimArguments(long a, long b, long c, long d, long e, long f, long g, long h,
+                               long i, double p, double q, double r, double s, double t, double u,
+                               double v, double w, double x)
+{
+    const long whole[] = {a, b, c, d, e, f, g, h, i};
+    const double real[] = {p, q, r, s, t, u, v, w, x};
+
+    for (int n = 0; n < 9; n++)
+        if (whole[n] != n + 1 || real[n] != n + 0.5)
+            return CUDA_ERROR_INVALID_VALUE;
+    return CUDA_SUCCESS;
 }
 
 /* The driver's private tables: what the static runtime asks for, and what this one has not. */
@@ -38,6 +55,7 @@ static const struct {
     SIM_EXPORTS(X)
 #undef X
         {"cuSimUnheardOf", (void *)cuSimUnheardOf, 13000},
+        {"cuSimArguments", (void *)cuSimArguments, 13000},
 };
 enum { EXPORTS = sizeof exports / sizeof *exports };
 
