@@ -7,6 +7,7 @@
 #include <stddef.h>
 
 #include "intercept/driver.h"
+#include "intercept/runtime.h"
 #include "intercept/trampoline.h"
 
 typedef void *dlsym_fn(void *handle, const char *name);
@@ -75,14 +76,14 @@ static void *behind_us(const char *name)
     return found;
 }
 
-/* Whether a look-up of "cu..." with RTLD_DEFAULT is es_dlsym's: a search that would meet a hook, or a
- * driver function that is not handed out as it is. Where our own search finds none the caller's may
- * (libcuda in its local scope); a function without a row goes out as it is then. */
+/* Whether a look-up of "cu..." with RTLD_DEFAULT is es_dlsym's: a search that would meet a hook, or
+ * a driver function that is not handed out as it is. Where our own search finds none the caller's
+ * may (libcuda in its local scope); a function without a row goes out as it is then. */
 bool es_dlsym_answers(const char *name)
 {
     void *found, *instead;
 
-    if (es_driver_is_hook(name))
+    if (es_driver_is_hook(name) || es_runtime_is_hook(name))
         return true;
     if (name[2] < 'A' || name[2] > 'Z')
         return false;
@@ -91,17 +92,31 @@ bool es_dlsym_answers(const char *name)
            !(es_driver_find(found, &instead) && instead == found);
 }
 
+/* A search of the global scope met our export. Natively it finds libcuda's or the runtime's, which
+ * may be in the caller's own scope alone, or nothing. */
+static void *hook_or_nothing(void *handle, const char *name, void *hook, const void *caller)
+{
+    void *next;
+
+    if (es_runtime_is_hook(name)) {
+        if (handle == RTLD_DEFAULT && es_runtime_own(caller, name))
+            return hook;
+        next = behind_us(name);
+        return next ? hook : NULL;
+    }
+    return es_driver_learn() ? hook : behind_us(name);
+}
+
 /* A look-up of "cu..." with a real handle, or one that es_dlsym_answers. */
 void *es_dlsym(void *handle, const char *name)
 {
+    const void *caller = ES_CALL_SITE;
     void *found = es_dlsym_next(handle, name);
 
     if (!found)
         return NULL;
-    if (es_driver_is_ours(found)) {
-        /* A search of the global scope met our export. Natively it finds libcuda's, or nothing. */
-        return es_driver_learn() ? found : behind_us(name);
-    }
+    if (es_driver_is_ours(found))
+        return hook_or_nothing(handle, name, found, caller);
     /* The table and the hooks hold libcuda's addresses from now on: it may not be unloaded. */
     if (es_driver_learn_from(found))
         dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE);

@@ -4,12 +4,6 @@
  * vDSO; an address below the base is taken as relative. */
 #include "intercept/elf_lookup.h"
 
-struct search {
-    const char *soname;
-    uintptr_t address;
-    struct es_object *out;
-};
-
 static const void *dynamic_pointer(ElfW(Addr) base, ElfW(Addr) value)
 {
     return (const void *)(value < base ? base + value : value);
@@ -20,7 +14,8 @@ static bool describe(const struct dl_phdr_info *info, struct es_object *o)
     const ElfW(Dyn) *d = NULL;
     ElfW(Word) soname = 0;
 
-    *o = (struct es_object){.base = info->dlpi_addr, .lo = UINTPTR_MAX};
+    *o = (struct es_object){
+        .base = info->dlpi_addr, .lo = UINTPTR_MAX, .path = info->dlpi_name ? info->dlpi_name : ""};
     for (int i = 0; i < info->dlpi_phnum; i++) {
         const ElfW(Phdr) *p = &info->dlpi_phdr[i];
         uintptr_t start = info->dlpi_addr + p->p_vaddr;
@@ -33,9 +28,14 @@ static bool describe(const struct dl_phdr_info *info, struct es_object *o)
             o->lo = start;
         if (start + p->p_memsz > o->hi)
             o->hi = start + p->p_memsz;
+        if ((p->p_flags & (PF_R | PF_W)) == PF_R && o->segment_count < ES_SEGMENTS) {
+            o->segments[o->segment_count].start = start;
+            o->segments[o->segment_count++].bytes = p->p_memsz;
+        }
     }
     if (!d)
         return false;
+    o->dynamic = d;
     for (; d->d_tag != DT_NULL; d++) {
         const void *p = dynamic_pointer(o->base, d->d_un.d_ptr);
 
@@ -52,6 +52,18 @@ static bool describe(const struct dl_phdr_info *info, struct es_object *o)
         case DT_HASH:
             o->sysv_hash = p;
             break;
+        case DT_JMPREL:
+            o->jump_slots = p;
+            break;
+        case DT_PLTRELSZ:
+            o->jump_slot_count = d->d_un.d_val / sizeof *o->jump_slots;
+            break;
+        case DT_RELA:
+            o->data_slots = p;
+            break;
+        case DT_RELASZ:
+            o->data_slot_count = d->d_un.d_val / sizeof *o->data_slots;
+            break;
         case DT_SONAME:
             soname = (ElfW(Word))d->d_un.d_val;
             break;
@@ -63,32 +75,66 @@ static bool describe(const struct dl_phdr_info *info, struct es_object *o)
     return true;
 }
 
-static int visit(struct dl_phdr_info *info, size_t size, void *arg)
+struct each {
+    bool (*visit)(const struct es_object *, void *);
+    void *arg;
+};
+
+static int visit_each(struct dl_phdr_info *info, size_t size, void *arg)
 {
-    struct search *s = arg;
+    const struct each *e = arg;
     struct es_object o;
 
     (void)size;
-    if (!describe(info, &o))
-        return 0;
-    if (s->soname ? !es_same(o.soname, s->soname) : s->address < o.lo || s->address >= o.hi)
-        return 0;
-    *s->out = o;
-    return 1;
+    return describe(info, &o) && e->visit(&o, e->arg);
+}
+
+bool es_elf_each(bool (*visit)(const struct es_object *, void *), void *arg)
+{
+    return dl_iterate_phdr(visit_each, &(struct each){visit, arg}) != 0;
+}
+
+/* What to look for; out: where it was found. */
+struct search {
+    const char *name;
+    uintptr_t address;
+    bool (*skip)(const void *);
+    struct es_object object;
+    void *symbol;
+};
+
+static bool has_soname(const struct es_object *o, void *arg)
+{
+    struct search *s = arg;
+
+    s->object = *o;
+    return es_same(o->soname, s->name);
 }
 
 bool es_elf_by_soname(const char *soname, struct es_object *out)
 {
-    struct search s = {.soname = soname, .out = out};
+    struct search s = {.name = soname};
+    bool found = es_elf_each(has_soname, &s);
 
-    return dl_iterate_phdr(visit, &s) == 1;
+    *out = s.object;
+    return found;
+}
+
+static bool has_address(const struct es_object *o, void *arg)
+{
+    struct search *s = arg;
+
+    s->object = *o;
+    return s->address >= o->lo && s->address < o->hi;
 }
 
 bool es_elf_by_address(const void *address, struct es_object *out)
 {
-    struct search s = {.address = (uintptr_t)address, .out = out};
+    struct search s = {.address = (uintptr_t)address};
+    bool found = es_elf_each(has_address, &s);
 
-    return dl_iterate_phdr(visit, &s) == 1;
+    *out = s.object;
+    return found;
 }
 
 static bool is_match(const struct es_object *o, uint32_t index, const char *name)
@@ -144,4 +190,42 @@ void *es_elf_symbol(const struct es_object *o, const char *name)
     uint32_t i = o->gnu_hash ? find_gnu(o, name) : o->sysv_hash ? find_sysv(o, name) : 0;
 
     return i ? (void *)(o->base + o->symbols[i].st_value) : NULL;
+}
+
+static bool has_symbol(const struct es_object *o, void *arg)
+{
+    struct search *s = arg;
+
+    s->symbol = es_elf_symbol(o, s->name);
+    return s->symbol && !s->skip(s->symbol);
+}
+
+void *es_elf_first(const char *name, bool (*skip)(const void *address))
+{
+    struct search s = {.name = name, .skip = skip};
+
+    return es_elf_each(has_symbol, &s) ? s.symbol : NULL;
+}
+
+const char *es_elf_needed(const struct es_object *o, unsigned i)
+{
+    for (const ElfW(Dyn) *d = o->dynamic; d->d_tag != DT_NULL; d++)
+        if (d->d_tag == DT_NEEDED && i-- == 0)
+            return o->strings + d->d_un.d_val;
+    return NULL;
+}
+
+static int read_unloads(struct dl_phdr_info *info, size_t size, void *arg)
+{
+    (void)size;
+    *(uint64_t *)arg = info->dlpi_subs;
+    return 1;
+}
+
+uint64_t es_elf_unloads(void)
+{
+    uint64_t n = 0;
+
+    dl_iterate_phdr(read_unloads, &n);
+    return n;
 }

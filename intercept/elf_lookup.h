@@ -23,6 +23,8 @@ static inline bool es_same(const char *a, const char *b)
     return *a == *b;
 }
 
+enum { ES_SEGMENTS = 4 };
+
 struct es_object {
     ElfW(Addr) base;
     uintptr_t lo, hi; /* the mapped range, [lo, hi) */
@@ -31,7 +33,20 @@ struct es_object {
     const uint32_t *gnu_hash; /* one of the two hash tables is there */
     const ElfW(Word) * sysv_hash;
     const char *soname; /* "" if it has none */
+    const ElfW(Dyn) * dynamic;
+    const char *path; /* as it was loaded; "" for the program */
+    const ElfW(Rela) * jump_slots, *data_slots;
+    size_t jump_slot_count, data_slot_count;
+    struct {
+        uintptr_t start;
+        size_t bytes;
+    } segments[ES_SEGMENTS]; /* the readable ones that are not written to */
+    unsigned segment_count;
 };
+
+/* Visits the mapped objects in the order of loading, the program first, until visit() says true.
+ * Returns whether it did. visit() may not call a dl* function. */
+bool es_elf_each(bool (*visit)(const struct es_object *, void *), void *arg);
 
 /* The first mapped object with this DT_SONAME. False if there is none. */
 bool es_elf_by_soname(const char *soname, struct es_object *out);
@@ -41,5 +56,15 @@ bool es_elf_by_address(const void *address, struct es_object *out);
 
 /* A defined function of the object, by its unversioned name; NULL if it has none. */
 void *es_elf_symbol(const struct es_object *object, const char *name);
+
+/* The first function of this name in the order of loading, but for those that skip() is true of. */
+void *es_elf_first(const char *name, bool (*skip)(const void *address));
+
+/* The name of the i-th library that the object was linked to; NULL beyond the last. */
+const char *es_elf_needed(const struct es_object *object, unsigned i);
+
+/* How many objects the loader has unloaded so far: what was learnt of an address holds as long as
+ * this does not change. */
+uint64_t es_elf_unloads(void);
 
 #endif

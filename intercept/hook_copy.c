@@ -4,9 +4,8 @@
 #include <stdint.h>
 
 #include "intercept/hooks.h"
+#include "intercept/runtime.h"
 #include "shim/copy.h"
-
-#define CALL_SITE __builtin_extract_return_addr(__builtin_return_address(0))
 
 static struct es_copy h2d(CUdeviceptr dst, const void *src, size_t bytes)
 {
@@ -19,19 +18,26 @@ static struct es_copy d2h(void *dst, CUdeviceptr src, size_t bytes)
     return (struct es_copy){.dir = ES_D2H, .device = src, .host = dst, .bytes = bytes};
 }
 
-static struct es_copy sync_on(struct es_copy c, CUstream stream, const void *site)
+/* Which function was called, and from where. */
+#define CALLED ((struct es_call){__func__, ES_CALL_SITE})
+
+static struct es_copy sync_on(struct es_copy c, CUstream stream, struct es_call call)
 {
     c.stream = stream;
-    c.site = site;
+    c.walks = !es_call.api; /* else our own runtime hook knows who called */
+    if (es_call.api)
+        call = es_call;
+    c.stack.api = call.api;
+    c.stack.frames[0] = call.site;
     es_note(ES_SEEN_COPY);
     es_copy_begin(&c);
     return c;
 }
 
-static struct es_copy async_on(struct es_copy c, CUstream stream, const void *site)
+static struct es_copy async_on(struct es_copy c, CUstream stream, struct es_call call)
 {
     c.async = true;
-    return sync_on(c, stream, site);
+    return sync_on(c, stream, call);
 }
 
 /* A copy by unified addresses. False: it is none of ours, and only counted. */
@@ -52,7 +58,7 @@ static bool unified(CUdeviceptr dst, CUdeviceptr src, size_t bytes, struct es_co
 
 ES_EXPORT CUresult CUDAAPI cuMemcpyHtoD_v2(CUdeviceptr dst, const void *src, size_t bytes)
 {
-    struct es_copy c = sync_on(h2d(dst, src, bytes), CU_STREAM_LEGACY, CALL_SITE);
+    struct es_copy c = sync_on(h2d(dst, src, bytes), CU_STREAM_LEGACY, CALLED);
 
     return es_copy_end(&c, es_copy_staged(&c)
                                ? CUDA_SUCCESS
@@ -62,7 +68,7 @@ ES_EXPORT CUresult CUDAAPI cuMemcpyHtoD_v2(CUdeviceptr dst, const void *src, siz
 
 ES_EXPORT CUresult CUDAAPI cuMemcpyHtoD_v2_ptds(CUdeviceptr dst, const void *src, size_t bytes)
 {
-    struct es_copy c = sync_on(h2d(dst, src, bytes), CU_STREAM_PER_THREAD, CALL_SITE);
+    struct es_copy c = sync_on(h2d(dst, src, bytes), CU_STREAM_PER_THREAD, CALLED);
 
     return es_copy_end(&c, es_copy_staged(&c)
                                ? CUDA_SUCCESS
@@ -73,7 +79,7 @@ ES_EXPORT CUresult CUDAAPI cuMemcpyHtoD_v2_ptds(CUdeviceptr dst, const void *src
 ES_EXPORT CUresult CUDAAPI cuMemcpyHtoDAsync_v2(CUdeviceptr dst, const void *src, size_t bytes,
                                                 CUstream s)
 {
-    struct es_copy c = async_on(h2d(dst, src, bytes), ES_LEGACY(s), CALL_SITE);
+    struct es_copy c = async_on(h2d(dst, src, bytes), ES_LEGACY(s), CALLED);
 
     return es_copy_end(&c, es_copy_staged(&c)
                                ? CUDA_SUCCESS
@@ -84,7 +90,7 @@ ES_EXPORT CUresult CUDAAPI cuMemcpyHtoDAsync_v2(CUdeviceptr dst, const void *src
 ES_EXPORT CUresult CUDAAPI cuMemcpyHtoDAsync_v2_ptsz(CUdeviceptr dst, const void *src, size_t bytes,
                                                      CUstream s)
 {
-    struct es_copy c = async_on(h2d(dst, src, bytes), ES_PER_THREAD(s), CALL_SITE);
+    struct es_copy c = async_on(h2d(dst, src, bytes), ES_PER_THREAD(s), CALLED);
 
     return es_copy_end(&c, es_copy_staged(&c)
                                ? CUDA_SUCCESS
@@ -94,7 +100,7 @@ ES_EXPORT CUresult CUDAAPI cuMemcpyHtoDAsync_v2_ptsz(CUdeviceptr dst, const void
 
 ES_EXPORT CUresult CUDAAPI cuMemcpyDtoH_v2(void *dst, CUdeviceptr src, size_t bytes)
 {
-    struct es_copy c = sync_on(d2h(dst, src, bytes), CU_STREAM_LEGACY, CALL_SITE);
+    struct es_copy c = sync_on(d2h(dst, src, bytes), CU_STREAM_LEGACY, CALLED);
 
     return es_copy_end(
         &c, es_copy_staged(&c)
@@ -104,7 +110,7 @@ ES_EXPORT CUresult CUDAAPI cuMemcpyDtoH_v2(void *dst, CUdeviceptr src, size_t by
 
 ES_EXPORT CUresult CUDAAPI cuMemcpyDtoH_v2_ptds(void *dst, CUdeviceptr src, size_t bytes)
 {
-    struct es_copy c = sync_on(d2h(dst, src, bytes), CU_STREAM_PER_THREAD, CALL_SITE);
+    struct es_copy c = sync_on(d2h(dst, src, bytes), CU_STREAM_PER_THREAD, CALLED);
 
     return es_copy_end(&c, es_copy_staged(&c)
                                ? CUDA_SUCCESS
@@ -115,7 +121,7 @@ ES_EXPORT CUresult CUDAAPI cuMemcpyDtoH_v2_ptds(void *dst, CUdeviceptr src, size
 ES_EXPORT CUresult CUDAAPI cuMemcpyDtoHAsync_v2(void *dst, CUdeviceptr src, size_t bytes,
                                                 CUstream s)
 {
-    struct es_copy c = async_on(d2h(dst, src, bytes), ES_LEGACY(s), CALL_SITE);
+    struct es_copy c = async_on(d2h(dst, src, bytes), ES_LEGACY(s), CALLED);
 
     return es_copy_end(&c, es_copy_staged(&c)
                                ? CUDA_SUCCESS
@@ -126,7 +132,7 @@ ES_EXPORT CUresult CUDAAPI cuMemcpyDtoHAsync_v2(void *dst, CUdeviceptr src, size
 ES_EXPORT CUresult CUDAAPI cuMemcpyDtoHAsync_v2_ptsz(void *dst, CUdeviceptr src, size_t bytes,
                                                      CUstream s)
 {
-    struct es_copy c = async_on(d2h(dst, src, bytes), ES_PER_THREAD(s), CALL_SITE);
+    struct es_copy c = async_on(d2h(dst, src, bytes), ES_PER_THREAD(s), CALLED);
 
     return es_copy_end(&c, es_copy_staged(&c)
                                ? CUDA_SUCCESS
@@ -140,7 +146,7 @@ ES_EXPORT CUresult CUDAAPI cuMemcpy(CUdeviceptr dst, CUdeviceptr src, size_t byt
 
     if (!unified(dst, src, bytes, &c))
         return ES_REAL(cuMemcpy)(dst, src, bytes);
-    c = sync_on(c, CU_STREAM_LEGACY, CALL_SITE);
+    c = sync_on(c, CU_STREAM_LEGACY, CALLED);
     return es_copy_end(&c, es_copy_staged(&c)
                                ? CUDA_SUCCESS
                                : ES_REAL(cuMemcpy)(dst + c.done, src + c.done, bytes - c.done));
@@ -152,7 +158,7 @@ ES_EXPORT CUresult CUDAAPI cuMemcpy_ptds(CUdeviceptr dst, CUdeviceptr src, size_
 
     if (!unified(dst, src, bytes, &c))
         return ES_REAL(cuMemcpy_ptds)(dst, src, bytes);
-    c = sync_on(c, CU_STREAM_PER_THREAD, CALL_SITE);
+    c = sync_on(c, CU_STREAM_PER_THREAD, CALLED);
     return es_copy_end(&c, es_copy_staged(&c) ? CUDA_SUCCESS
                                               : ES_REAL(cuMemcpy_ptds)(dst + c.done, src + c.done,
                                                                        bytes - c.done));
@@ -164,7 +170,7 @@ ES_EXPORT CUresult CUDAAPI cuMemcpyAsync(CUdeviceptr dst, CUdeviceptr src, size_
 
     if (!unified(dst, src, bytes, &c))
         return ES_REAL(cuMemcpyAsync)(dst, src, bytes, s);
-    c = async_on(c, ES_LEGACY(s), CALL_SITE);
+    c = async_on(c, ES_LEGACY(s), CALLED);
     return es_copy_end(&c, es_copy_staged(&c) ? CUDA_SUCCESS
                                               : ES_REAL(cuMemcpyAsync)(dst + c.done, src + c.done,
                                                                        bytes - c.done, s));
@@ -177,7 +183,7 @@ ES_EXPORT CUresult CUDAAPI cuMemcpyAsync_ptsz(CUdeviceptr dst, CUdeviceptr src, 
 
     if (!unified(dst, src, bytes, &c))
         return ES_REAL(cuMemcpyAsync_ptsz)(dst, src, bytes, s);
-    c = async_on(c, ES_PER_THREAD(s), CALL_SITE);
+    c = async_on(c, ES_PER_THREAD(s), CALLED);
     return es_copy_end(&c, es_copy_staged(&c) ? CUDA_SUCCESS
                                               : ES_REAL(cuMemcpyAsync_ptsz)(
                                                     dst + c.done, src + c.done, bytes - c.done, s));

@@ -41,6 +41,9 @@ static inline void es_note(enum es_seen group)
 #define ES_LEGACY(stream)     ((stream) ? (stream) : CU_STREAM_LEGACY)
 #define ES_PER_THREAD(stream) ((stream) ? (stream) : CU_STREAM_PER_THREAD)
 
+/* The return address of the function it stands in: where the program called. */
+#define ES_CALL_SITE __builtin_extract_return_addr(__builtin_return_address(0))
+
 /* Exported under the driver's own name. -Bsymbolic keeps our own references at home. */
 #define ES_EXPORT __attribute__((visibility("default")))
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The composition root: wires the driver to the engine at the process's first CUDA call, and prints
  * the log at exit. Until that first call the library has run one line of code. */
-#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -10,6 +9,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "intercept/bypass.h"
+#include "intercept/code.h"
 #include "intercept/driver.h"
 #include "policy/options.h"
 #include "shim/capture.h"
@@ -129,25 +130,6 @@ static const char *rank(void)
     return NULL;
 }
 
-static void place(const void *address, char *text, size_t size)
-{
-    const char *file;
-    Dl_info info;
-
-    if (!dladdr(address, &info) || !info.dli_fname) {
-        snprintf(text, size, "%p", address);
-        return;
-    }
-    file = strrchr(info.dli_fname, '/');
-    file = file ? file + 1 : info.dli_fname;
-    if (info.dli_sname)
-        snprintf(text, size, "%s+0x%tx (%s)", info.dli_sname,
-                 (const char *)address - (const char *)info.dli_saddr, file);
-    else
-        snprintf(text, size, "%s+0x%tx", file,
-                 (const char *)address - (const char *)info.dli_fbase);
-}
-
 static int open_log(void)
 {
     char path[4096], host[256] = "";
@@ -174,32 +156,49 @@ static int open_log(void)
 static void print_log(void)
 {
     static struct es_ledger ledger;
-    static char text[96 << 10], settings[1024];
+    static char text[96 << 10], settings[1024], bypass[512];
     struct es_report r = {.pid = owner,
                           .program = program_invocation_name,
                           .rank = rank(),
                           .settings = settings,
+                          .bypass = bypass,
                           .detail = options.log,
                           .threads = copy_threads,
                           .ledger = &ledger,
                           .pool = es_pool_totals(),
-                          .place = place};
+                          .is_cuda = es_code_is_cuda,
+                          .place = es_code_place};
     int fd = open_log();
 
     es_ledger_read(&ledger);
+    es_bypass_list(bypass, sizeof bypass);
     es_options_changed(&options, settings, sizeof settings);
     write_all(fd, text, es_report_print(&r, text, sizeof text));
     if (fd != STDERR_FILENO)
         close(fd);
 }
 
+/* CUDA was used, and none of it was seen: then the log is about that. */
+static bool went_past(void)
+{
+    struct es_object libcuda;
+    char names[64];
+
+    if (!es_driver_object(&libcuda) || es_bypass_list(names, sizeof names) == 0)
+        return false;
+    es_root_begin();
+    return true;
+}
+
 /* No CUDA call from here: the driver may be gone. */
 static void at_exit(void *unused)
 {
     (void)unused;
+    bool past = !es_count_begun() && went_past();
+
     if (!es_count_begun() || options.log == ES_LOG_OFF || options.mode == ES_MODE_OFF)
         return;
-    if (es_count_total(ES_SEEN_COPY) || es_count_total(ES_SEEN_COPY_OTHER) ||
+    if (past || es_count_total(ES_SEEN_COPY) || es_count_total(ES_SEEN_COPY_OTHER) ||
         es_count_total(ES_SEEN_LAUNCH) || es_count_total(ES_SEEN_GRAPH_LAUNCH))
         print_log();
 }

@@ -26,6 +26,9 @@ static unsigned threads;
 static bool launch_blocking;
 static _Atomic uint64_t eligible; /* bytes, see es_copy_facts */
 
+/* A call that took so long may be followed up its stack: it costs it 3 % at most. */
+enum { WALKS_FROM_NS = 20000 };
+
 void es_copy_configure(const struct es_port *p, const struct es_options *o, unsigned n)
 {
     const char *blocking = getenv("CUDA_LAUNCH_BLOCKING");
@@ -283,10 +286,12 @@ bool es_copy_staged(struct es_copy *c)
 
 CUresult es_copy_end(struct es_copy *c, CUresult result)
 {
-    if (options->log != ES_LOG_OFF)
-        es_ledger_add(c->dir, c->why, c->bytes, now_ns() - c->begun_ns, c->site);
-    else if (c->why == ES_WHY_NONE)
-        es_ledger_add(c->dir, c->why, c->bytes, 0, c->site);
+    uint64_t blocked = options->log != ES_LOG_OFF ? now_ns() - c->begun_ns : 0;
+
+    if (c->walks && blocked >= WALKS_FROM_NS)
+        es_stack_walk(&c->stack);
+    if (options->log != ES_LOG_OFF || c->why == ES_WHY_NONE)
+        es_ledger_add(c->dir, c->why, c->bytes, blocked, &c->stack);
     return result;
 }
 

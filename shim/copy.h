@@ -21,6 +21,7 @@
 #include "policy/options.h"
 #include "policy/place.h"
 #include "shim/port.h"
+#include "shim/stack.h"
 
 struct es_copy {
     enum es_direction dir;
@@ -28,8 +29,9 @@ struct es_copy {
     CUdeviceptr device;
     void *host; /* an H2D source is only read */
     uint64_t bytes;
-    CUstream stream;  /* names its stream: never 0 */
-    const void *site; /* the call's return address */
+    CUstream stream;       /* names its stream: never 0 */
+    struct es_stack stack; /* frames[0]: the call's return address; the rest comes by itself */
+    bool walks;            /* frames[0] is not yet the program's: look for its callers */
 
     uint64_t done;      /* bytes, from the start, that were staged */
     enum es_reason why; /* why it was not staged */

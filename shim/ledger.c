@@ -9,14 +9,18 @@ struct counters {
     _Atomic uint64_t copies, bytes, blocked_ns;
 };
 
-/* Open addressing by call site and direction; a slot is claimed by its address and never freed. */
+/* Open addressing by a hash of direction and stack, 64 bits wide: two stacks with the same one are
+ * not met in practice. A slot is claimed by its hash, and never freed. */
 struct site {
-    _Atomic(const void *) address;
+    _Atomic uint64_t hash; /* 0: free */
+    _Atomic unsigned dir;
+    _Atomic(const char *) api;
+    _Atomic(const void *) frames[ES_FRAMES];
     struct counters n;
 };
 
 static struct counters outcomes[ES_DIRECTIONS][ES_REASON_COUNT];
-static struct site sites[ES_DIRECTIONS][ES_LEDGER_SITES / ES_DIRECTIONS];
+static struct site sites[ES_LEDGER_SITES];
 static _Atomic uint64_t dropped, rest, verified, differed;
 
 static void add(struct counters *c, uint64_t bytes, uint64_t blocked_ns)
@@ -26,25 +30,42 @@ static void add(struct counters *c, uint64_t bytes, uint64_t blocked_ns)
     atomic_fetch_add_explicit(&c->blocked_ns, blocked_ns, memory_order_relaxed);
 }
 
-static struct counters *site_of(enum es_direction dir, const void *address)
+static uint64_t hash_of(enum es_direction dir, const struct es_stack *stack)
 {
-    enum { SLOTS = ES_LEDGER_SITES / ES_DIRECTIONS };
-    unsigned start = (unsigned)((uintptr_t)address * 0x9E3779B1u >> 8) % SLOTS;
+    uint64_t h = dir + 1;
+
+    for (unsigned i = 0; i < ES_FRAMES && stack->frames[i]; i++) {
+        h = (h ^ (uintptr_t)stack->frames[i]) * 0x9E3779B97F4A7C15u;
+        h ^= h >> 29;
+    }
+    return h ? h : 1;
+}
+
+static struct counters *site_of(enum es_direction dir, const struct es_stack *stack)
+{
+    uint64_t hash = hash_of(dir, stack);
 
     for (unsigned i = 0; i < 16; i++) {
-        struct site *s = &sites[dir][(start + i) % SLOTS];
-        const void *held = NULL;
+        struct site *s = &sites[(hash + i) % ES_LEDGER_SITES];
+        uint64_t held = atomic_load_explicit(&s->hash, memory_order_relaxed);
 
-        if (atomic_compare_exchange_strong(&s->address, &held, address) || held == address)
+        if (!held && atomic_compare_exchange_strong(&s->hash, &held, hash)) {
+            atomic_store_explicit(&s->dir, dir, memory_order_relaxed);
+            atomic_store_explicit(&s->api, stack->api, memory_order_relaxed);
+            for (unsigned f = 0; f < ES_FRAMES; f++)
+                atomic_store_explicit(&s->frames[f], stack->frames[f], memory_order_relaxed);
+            return &s->n;
+        }
+        if (held == hash)
             return &s->n;
     }
     return NULL;
 }
 
 void es_ledger_add(enum es_direction dir, enum es_reason why, uint64_t bytes, uint64_t blocked_ns,
-                   const void *site)
+                   const struct es_stack *stack)
 {
-    struct counters *c = site_of(dir, site);
+    struct counters *c = site_of(dir, stack);
 
     add(&outcomes[dir][why], bytes, blocked_ns);
     if (c)
@@ -69,7 +90,7 @@ static struct es_tally read_counters(const struct counters *c)
                              atomic_load(&c->blocked_ns)};
 }
 
-static int by_blocked(const void *a, const void *b)
+int es_site_order(const void *a, const void *b)
 {
     const struct es_site *x = a, *y = b;
 
@@ -83,15 +104,20 @@ void es_ledger_read(struct es_ledger *out)
     for (enum es_direction d = 0; d < ES_DIRECTIONS; d++) {
         for (enum es_reason w = 0; w < ES_REASON_COUNT; w++)
             out->by_outcome[d][w] = read_counters(&outcomes[d][w]);
-        for (unsigned i = 0; i < ES_LEDGER_SITES / ES_DIRECTIONS; i++) {
-            const void *address = atomic_load(&sites[d][i].address);
-
-            if (address)
-                out->sites[out->site_count++] =
-                    (struct es_site){address, d, read_counters(&sites[d][i].n)};
-        }
     }
-    qsort(out->sites, out->site_count, sizeof out->sites[0], by_blocked);
+    for (unsigned i = 0; i < ES_LEDGER_SITES; i++) {
+        struct es_site *to = &out->sites[out->site_count];
+
+        if (!atomic_load(&sites[i].hash))
+            continue;
+        to->dir = atomic_load(&sites[i].dir);
+        to->stack.api = atomic_load(&sites[i].api);
+        for (unsigned f = 0; f < ES_FRAMES; f++)
+            to->stack.frames[f] = atomic_load(&sites[i].frames[f]);
+        to->tally = read_counters(&sites[i].n);
+        out->site_count++;
+    }
+    qsort(out->sites, out->site_count, sizeof out->sites[0], es_site_order);
     out->rest_bytes = atomic_load(&rest);
     out->verified = atomic_load(&verified);
     out->differed = atomic_load(&differed);

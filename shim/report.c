@@ -2,8 +2,10 @@
 #include "shim/report.h"
 
 #include <inttypes.h>
+#include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "shim/count.h"
@@ -93,20 +95,60 @@ static void put_outcomes(struct text *t, const struct es_ledger *l)
     }
 }
 
+/* The innermost frame that is not CUDA's own; the innermost one if all are. */
+static const void *caller_of(const struct es_report *r, const struct es_stack *stack)
+{
+    for (unsigned i = 0; i < ES_FRAMES && stack->frames[i]; i++)
+        if (!r->is_cuda(stack->frames[i]))
+            return stack->frames[i];
+    return stack->frames[0];
+}
+
+/* Leaves of each stack its caller, and of several with the same one their sum. Those that took the
+ * longest, at least: looking at code addresses takes time. */
+static void put_together(const struct es_report *r)
+{
+    enum { LOOKED_AT = 64 };
+    struct es_ledger *l = r->ledger;
+    unsigned kept = 0;
+
+    for (unsigned i = 0; i < l->site_count; i++) {
+        struct es_site s = l->sites[i];
+        unsigned same = 0;
+
+        if (i < LOOKED_AT)
+            s.stack.frames[0] = caller_of(r, &s.stack);
+        while (same < kept &&
+               (l->sites[same].stack.frames[0] != s.stack.frames[0] || l->sites[same].dir != s.dir))
+            same++;
+        if (same == kept) {
+            l->sites[kept++] = s;
+        } else {
+            l->sites[same].tally.copies += s.tally.copies;
+            l->sites[same].tally.bytes += s.tally.bytes;
+            l->sites[same].tally.blocked_ns += s.tally.blocked_ns;
+        }
+    }
+    l->site_count = kept;
+    qsort(l->sites, kept, sizeof l->sites[0], es_site_order);
+}
+
 static void put_sites(struct text *t, const struct es_report *r)
 {
     const struct es_ledger *l = r->ledger;
-    unsigned most = r->detail == ES_LOG_FULL ? l->site_count : 5;
+    unsigned most = r->detail == ES_LOG_FULL ? UINT_MAX : 5;
     char size[16], time[16], place[256];
 
+    put_together(r);
     put(t, "busiest call sites:\n");
     for (unsigned i = 0; i < l->site_count && i < most; i++) {
         const struct es_site *s = &l->sites[i];
 
-        r->place(s->address, place, sizeof place);
-        put(t, "  %9s %s %6" PRIu64 " x %8s  %s\n", time_text(s->tally.blocked_ns, time),
+        r->place(s->stack.frames[0], place, sizeof place);
+        put(t, "  %9s %s %6" PRIu64 " x %8s  %s, %s\n", time_text(s->tally.blocked_ns, time),
             direction[s->dir], s->tally.copies,
-            size_text(s->tally.copies ? s->tally.bytes / s->tally.copies : 0, size), place);
+            size_text(s->tally.copies ? s->tally.bytes / s->tally.copies : 0, size), s->stack.api,
+            place);
     }
     if (l->site_count > most)
         put(t, "  and %u more (EPOCHSHIM_LOG=full shows all)\n", l->site_count - most);
@@ -202,6 +244,8 @@ size_t es_report_print(const struct es_report *r, char *text, size_t size)
     put_staging(&t, r);
     put_seen(&t);
     put_unknown(&t);
+    if (r->bypass[0])
+        put(&t, "not seen: what %.400s called (RTLD_DEEPBIND?)\n", r->bypass);
     if (r->settings[0])
         put(&t, "settings: %s\n", r->settings);
     put(&t, "---\n");

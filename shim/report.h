@@ -3,6 +3,7 @@
 #define ES_SHIM_REPORT_H
 /* The handoff log, as text for a person: at most 80 columns, the answer first. */
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "policy/options.h"
@@ -14,11 +15,15 @@ struct es_report {
     const char *program;  /* path, as started */
     const char *rank;     /* as the launcher names it; NULL: none */
     const char *settings; /* es_options_changed */
+    const char *bypass;   /* libraries whose calls were not seen, "": none */
     enum es_log detail;
     unsigned threads;
-    const struct es_ledger *ledger;
+    struct es_ledger *ledger; /* its sites are put together by caller */
     struct es_pool_totals pool;
 
+    /* Whether a code address lies in CUDA's own code, which the program's programmer cannot change.
+     */
+    bool (*is_cuda)(const void *address);
     /* The place of a code address, "symbol+0x1c (library)", into text[]. */
     void (*place)(const void *address, char *text, size_t size);
 };

@@ -5,6 +5,18 @@
 
 #include "tests/harness/test.h"
 
+/* Natively NULL; never with the library, whose function then says that there is no driver. */
+extern int cudaMemcpy(void *, const void *, size_t, int) __attribute__((weak));
+
+TEST(nocuda, case_11_a_weak_reference_to_the_runtime)
+{
+    dlerror();
+    CHECK(dlsym(RTLD_DEFAULT, "cudaMemcpy") == NULL);
+    CHECK(dlerror() != NULL);
+    if (cudaMemcpy)
+        CHECK_EQ_INT(cudaMemcpy(NULL, NULL, 0, 0), 35); /* cudaErrorInsufficientDriver */
+}
+
 TEST(nocuda, case_11_no_driver_no_symbol)
 {
     dlerror();

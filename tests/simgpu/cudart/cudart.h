@@ -29,6 +29,9 @@
 #include "driver_list.h"
 
 #define RT_API     __attribute__((visibility("default")))
+#ifndef RT_VERSION /* another stand-in may play another version */
+#define RT_VERSION CUDART_VERSION
+#endif
 #define RT_DEVICES 8 /* devices this stand-in keeps per-device state for */
 
 /* The members carry the plain names of the list: cuda.h turns some of them into macros

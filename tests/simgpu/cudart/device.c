@@ -120,7 +120,7 @@ cudaError_t cudaDriverGetVersion(int *version)
 
 cudaError_t cudaRuntimeGetVersion(int *version)
 {
-    *version = CUDART_VERSION;
+    *version = RT_VERSION;
     return cudaSuccess;
 }
 

@@ -116,11 +116,21 @@ CUresult rt_use_device(int device)
     return r;
 }
 
+/* How many calls came here, and not to another runtime in the process: for tests. */
+static _Atomic unsigned long calls;
+
+RT_API unsigned long simgpu_runtime_calls(void);
+unsigned long simgpu_runtime_calls(void)
+{
+    return calls;
+}
+
 CUresult rt_enter(void)
 {
     CUcontext ctx = NULL;
     CUresult r = rt_load();
 
+    calls++;
     if (r == CUDA_SUCCESS)
         r = rt_driver[0].cuCtxGetCurrent(&ctx);
     if (r == CUDA_SUCCESS && !ctx)
