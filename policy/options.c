@@ -133,6 +133,25 @@ static bool word_of(const char *list, uint64_t n, char text[32])
     return true;
 }
 
+/* The value as one would write it. */
+static void value_text(const struct row *r, uint64_t value, char text[32])
+{
+    static const char units[] = "KMG";
+    int unit = -1;
+
+    if (r->kind == WORD && word_of(r->accepted, value, text))
+        return;
+    if (r->kind == TEXT || (r->kind == COUNT && value == UINT64_MAX)) {
+        snprintf(text, 32, "%s", r->kind == TEXT ? "stderr" : "all");
+        return;
+    }
+    while (r->kind == SIZE && value && value % 1024 == 0 && unit < 2) {
+        value /= 1024;
+        unit++;
+    }
+    snprintf(text, 32, "%llu%.1s", (unsigned long long)value, unit < 0 ? "" : &units[unit]);
+}
+
 static bool parse_value(struct es_options *o, const struct row *r, const char *text)
 {
     uint64_t value = 0;
@@ -142,6 +161,11 @@ static bool parse_value(struct es_options *o, const struct row *r, const char *t
     case TEXT:
         if (strlen(text) >= sizeof o->log_file)
             return false;
+        for (const char *p = text; (p = strchr(p, '%')); p += 2)
+            if (!p[1] || !strchr("peh%", p[1]))
+                return false;
+        if (strcmp(text, "stderr") == 0)
+            text = "";
         memcpy((char *)o + r->offset, text, strlen(text) + 1);
         return true;
     case WORD:
@@ -160,6 +184,11 @@ static bool parse_value(struct es_options *o, const struct row *r, const char *t
     case SIZE:
     case COUNT:
         break;
+    }
+    value_text(r, r->by_default, word);
+    if (r->kind == COUNT && strcmp(text, word) == 0) { /* "all", as the default is printed */
+        store(o, r, r->by_default);
+        return true;
     }
     if (!parse_number(text, r->kind == SIZE, &value) || value < r->least || value > r->most)
         if (!(value == 0 && r->by_default == 0 && strcmp(text, "0") == 0))
@@ -208,21 +237,29 @@ static void parse_variable(struct es_options *o, const char *name, es_complain_f
 {
     const char *value = strchr(name, '=') + 1;
     size_t length = (size_t)(value - name - 1);
+    const struct row *near;
     char line[512], known[64];
 
     for (int i = 0; i < ROWS; i++) {
         if (strncmp(rows[i].name, name, length) != 0 || rows[i].name[length])
             continue;
         if (*value && !parse_value(o, &rows[i], value)) {
-            snprintf(line, sizeof line, "%s%s=%.100s: accepted is %s; the default is used", prefix,
-                     rows[i].name, value, rows[i].accepted);
+            value_text(&rows[i], rows[i].by_default, known);
+            snprintf(line, sizeof line, "%s%s=%.100s: accepted is %s; using %s", prefix,
+                     rows[i].name, value, rows[i].accepted, known);
             complain(ctx, line);
         }
         return;
     }
     snprintf(known, sizeof known, "%.*s", (int)(length < 63 ? length : 63), name);
-    snprintf(line, sizeof line, "%s%s=%.100s: no such option; the nearest is %s%s (%s)", prefix,
-             known, value, prefix, nearest(known)->name, nearest(known)->accepted);
+    near = nearest(known);
+    if (2 * distance(known, near->name) <= strlen(known))
+        snprintf(line, sizeof line, "%s%s=%.100s: no such option; the nearest is %s%s (%s)", prefix,
+                 known, value, prefix, near->name, near->accepted);
+    else
+        snprintf(line, sizeof line,
+                 "%s%s=%.100s: no such option; EPOCHSHIM_HELP=1 prints those that there are",
+                 prefix, known, value);
     complain(ctx, line);
 }
 
@@ -240,25 +277,6 @@ void es_options_parse(struct es_options *out, char *const *env, es_complain_fn *
     if (out->pool < out->chunk)
         out->chunk = out->pool & ~(uint64_t)4095;
     errno = saved;
-}
-
-/* The value as one would write it. */
-static void value_text(const struct row *r, uint64_t value, char text[32])
-{
-    static const char units[] = "KMG";
-    int unit = -1;
-
-    if (r->kind == WORD && word_of(r->accepted, value, text))
-        return;
-    if (r->kind == TEXT || (r->kind == COUNT && value == UINT64_MAX)) {
-        snprintf(text, 32, "%s", r->kind == TEXT ? "stderr" : "all");
-        return;
-    }
-    while (r->kind == SIZE && value && value % 1024 == 0 && unit < 2) {
-        value /= 1024;
-        unit++;
-    }
-    snprintf(text, 32, "%llu%.1s", (unsigned long long)value, unit < 0 ? "" : &units[unit]);
 }
 
 void es_options_help(void (*line)(void *ctx, const char *line), void *ctx)

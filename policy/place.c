@@ -3,6 +3,9 @@
  * all (law 6: when unsure, native), then what makes it pointless. */
 #include "policy/place.h"
 
+/* From so many on staging wins in both directions. */
+enum { ES_MANY_THREADS = 4 };
+
 const char *es_reason_text(enum es_reason why)
 {
     static const char *const text[] = {
@@ -21,7 +24,7 @@ uint64_t es_crossover(enum es_direction dir, unsigned threads)
      * long as its source sits in the cache. */
     if (threads < 2)
         return dir == ES_H2D ? 64 * MiB : UINT64_MAX;
-    if (threads < 4)
+    if (threads < ES_MANY_THREADS)
         return dir == ES_H2D ? 32 * MiB : UINT64_MAX;
     return 4 * MiB;
 }
@@ -31,8 +34,12 @@ enum es_reason es_place_early(enum es_direction dir, uint64_t bytes, unsigned th
 {
     if (o->mode != ES_MODE_REWRITE)
         return ES_WHY_MODE;
-    if (bytes == 0 || bytes < (o->min_bytes ? o->min_bytes : es_crossover(dir, threads)))
+    if (bytes == 0)
         return ES_WHY_SMALL;
+    if (o->min_bytes)
+        return bytes < o->min_bytes ? ES_WHY_BELOW_MIN : ES_WHY_NONE;
+    if (bytes < es_crossover(dir, threads))
+        return bytes < es_crossover(dir, ES_MANY_THREADS) ? ES_WHY_SMALL : ES_WHY_FEW_THREADS;
     return ES_WHY_NONE;
 }
 

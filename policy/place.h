@@ -40,6 +40,8 @@ struct es_copy_facts {
     X(NONE, "")                                                                                    \
     X(MODE, "EPOCHSHIM_MODE says so")                                                              \
     X(SMALL, "native is as fast at this size")                                                     \
+    X(FEW_THREADS, "native is as fast, with so few copy threads")                                  \
+    X(BELOW_MIN, "smaller than EPOCHSHIM_MIN_BYTES")                                               \
     X(UNFIT, "the driver did not tell enough about the call")                                      \
     X(CAPTURE, "a stream capture is open")                                                         \
     X(LAUNCH_BLOCKING, "CUDA_LAUNCH_BLOCKING is set")                                              \
@@ -80,7 +82,7 @@ struct es_place es_place(const struct es_copy_facts *f, const struct es_options 
 const char *es_reason_text(enum es_reason why);
 
 /* The size from which staging measured faster than native, in bytes; UINT64_MAX: it never did.
- * Source: tests/bench, one H200, PCIe 5 x16. */
+ * Source: tests/hardware/README.md, one H200, PCIe 5 x16. */
 uint64_t es_crossover(enum es_direction dir, unsigned threads);
 
 #endif

@@ -17,6 +17,7 @@ struct site {
     _Atomic(const char *) api;
     _Atomic(const void *) frames[ES_FRAMES];
     struct counters n;
+    _Atomic uint64_t staged;
 };
 
 static struct counters outcomes[ES_DIRECTIONS][ES_REASON_COUNT];
@@ -41,7 +42,7 @@ static uint64_t hash_of(enum es_direction dir, const struct es_stack *stack)
     return h ? h : 1;
 }
 
-static struct counters *site_of(enum es_direction dir, const struct es_stack *stack)
+static struct site *site_of(enum es_direction dir, const struct es_stack *stack)
 {
     uint64_t hash = hash_of(dir, stack);
 
@@ -54,10 +55,10 @@ static struct counters *site_of(enum es_direction dir, const struct es_stack *st
             atomic_store_explicit(&s->api, stack->api, memory_order_relaxed);
             for (unsigned f = 0; f < ES_FRAMES; f++)
                 atomic_store_explicit(&s->frames[f], stack->frames[f], memory_order_relaxed);
-            return &s->n;
+            return s;
         }
         if (held == hash)
-            return &s->n;
+            return s;
     }
     return NULL;
 }
@@ -65,13 +66,16 @@ static struct counters *site_of(enum es_direction dir, const struct es_stack *st
 void es_ledger_add(enum es_direction dir, enum es_reason why, uint64_t bytes, uint64_t blocked_ns,
                    const struct es_stack *stack)
 {
-    struct counters *c = site_of(dir, stack);
+    struct site *s = site_of(dir, stack);
 
     add(&outcomes[dir][why], bytes, blocked_ns);
-    if (c)
-        add(c, bytes, blocked_ns);
-    else
+    if (!s) {
         atomic_fetch_add_explicit(&dropped, 1, memory_order_relaxed);
+        return;
+    }
+    add(&s->n, bytes, blocked_ns);
+    if (why == ES_WHY_NONE)
+        atomic_fetch_add_explicit(&s->staged, 1, memory_order_relaxed);
 }
 
 void es_ledger_add_rest(uint64_t bytes)
@@ -115,6 +119,7 @@ void es_ledger_read(struct es_ledger *out)
         for (unsigned f = 0; f < ES_FRAMES; f++)
             to->stack.frames[f] = atomic_load(&sites[i].frames[f]);
         to->tally = read_counters(&sites[i].n);
+        to->staged = atomic_load(&sites[i].staged);
         out->site_count++;
     }
     qsort(out->sites, out->site_count, sizeof out->sites[0], es_site_order);

@@ -26,6 +26,7 @@ struct es_site {
     struct es_stack stack;
     enum es_direction dir;
     struct es_tally tally;
+    uint64_t staged; /* of tally.copies */
 };
 
 /* For qsort: most blocked time first. */

@@ -127,6 +127,7 @@ static void put_together(const struct es_report *r)
             l->sites[same].tally.copies += s.tally.copies;
             l->sites[same].tally.bytes += s.tally.bytes;
             l->sites[same].tally.blocked_ns += s.tally.blocked_ns;
+            l->sites[same].staged += s.staged;
         }
     }
     l->site_count = kept;
@@ -140,15 +141,14 @@ static void put_sites(struct text *t, const struct es_report *r)
     char size[16], time[16], place[256];
 
     put_together(r);
-    put(t, "busiest call sites:\n");
+    put(t, "%scall sites, by the time they blocked:\n", l->site_count > most ? "busiest " : "");
     for (unsigned i = 0; i < l->site_count && i < most; i++) {
         const struct es_site *s = &l->sites[i];
 
         r->place(s->stack.frames[0], place, sizeof place);
-        put(t, "  %9s %s %6" PRIu64 " x %8s  %s, %s\n", time_text(s->tally.blocked_ns, time),
-            direction[s->dir], s->tally.copies,
-            size_text(s->tally.copies ? s->tally.bytes / s->tally.copies : 0, size), s->stack.api,
-            place);
+        put(t, "  %9s %s %" PRIu64 " of %" PRIu64 " staged, %s: %s, %s\n",
+            time_text(s->tally.blocked_ns, time), direction[s->dir], s->staged, s->tally.copies,
+            size_text(s->tally.bytes, size), s->stack.api, place);
     }
     if (l->site_count > most)
         put(t, "  and %u more (EPOCHSHIM_LOG=full shows all)\n", l->site_count - most);
@@ -163,25 +163,28 @@ static void put_seen(struct text *t)
         ES_SEEN_GROUPS(X)
 #undef X
     };
-    size_t column = 80;
+    size_t column = 0;
 
-    put(t, "also seen:");
     for (enum es_seen g = 0; g < ES_SEEN_COUNT; g++) {
         uint64_t n = es_count_total(g);
         char item[64];
-        int length;
+        size_t length;
 
         if (g == ES_SEEN_COPY || g == ES_SEEN_START || g == ES_SEEN_RESOLVE || n == 0)
             continue;
-        length = snprintf(item, sizeof item, " %" PRIu64 " %s;", n, names[g]);
-        if (column + (size_t)length > 78) {
-            put(t, "\n ");
-            column = 1;
-        }
-        put(t, "%s", item);
-        column += (size_t)length;
+        length = (size_t)snprintf(item, sizeof item, "%s: %" PRIu64, names[g], n);
+        if (column == 0)
+            put(t, "also seen:\n ");
+        else if (column + length > 76)
+            put(t, ",\n ");
+        else
+            put(t, ",");
+        column = column == 0 || column + length > 76 ? 1 : column + 1;
+        put(t, " %s", item);
+        column += length + 1;
     }
-    put(t, "\n");
+    if (column)
+        put(t, "\n");
 }
 
 static void put_unknown(struct text *t)
@@ -221,7 +224,9 @@ size_t es_report_print(const struct es_report *r, char *text, size_t size)
 {
     struct text t = {text, size, 0};
     uint64_t seen = 0, staged = 0;
+    size_t cut = strlen(r->program); /* the end of a path tells more */
 
+    cut = cut > 48 ? cut - 45 : 0;
     if (size)
         text[0] = '\0';
     for (enum es_direction d = 0; d < ES_DIRECTIONS; d++) {
@@ -229,14 +234,15 @@ size_t es_report_print(const struct es_report *r, char *text, size_t size)
         for (enum es_reason w = 0; w < ES_REASON_COUNT; w++)
             seen += r->ledger->by_outcome[d][w].copies;
     }
-    put(&t, "--- epochshim %s, pid %ld%s%s, %.48s\n", ES_VERSION, r->pid, r->rank ? ", rank " : "",
-        r->rank ? r->rank : "", r->program);
+    put(&t, "--- epochshim %s, pid %ld%s%s, %s%s\n", ES_VERSION, r->pid, r->rank ? ", rank " : "",
+        r->rank ? r->rank : "", cut ? "..." : "", r->program + cut);
     put(&t, "copies: seen %" PRIu64 ", staged %" PRIu64 ", native %" PRIu64 "\n", seen, staged,
         seen - staged);
     if (seen) {
         put_outcomes(&t, r->ledger);
         if (!staged)
-            put(&t, "Nothing was staged; the reasons stand in the table.\n");
+            put(&t, "Nothing was staged; the reasons stand in the table (README: What is "
+                    "never\nrewritten).\n");
         put_sites(&t, r);
     } else {
         put(&t, "Nothing was staged: no copy between one host and one device range was made.\n");

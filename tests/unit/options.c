@@ -53,6 +53,8 @@ TEST(options, each_is_read)
     CHECK(parse("EPOCHSHIM_VERIFY=1", NULL).verify);
     CHECK(parse("EPOCHSHIM_HELP=1", NULL).help);
     CHECK_EQ_STR(parse("EPOCHSHIM_LOG_FILE=/tmp/x.%p", NULL).log_file, "/tmp/x.%p");
+    CHECK_EQ_STR(parse("EPOCHSHIM_LOG_FILE=stderr", NULL).log_file, "");
+    CHECK_EQ_U64(parse("EPOCHSHIM_LIMIT=all", NULL).limit, UINT64_MAX);
     CHECK_EQ_INT(complaint_count, 0);
 }
 
@@ -63,7 +65,8 @@ TEST(options, a_bad_value_is_one_line_and_the_default)
         "EPOCHSHIM_POOL=-1",           "EPOCHSHIM_POOL=12345678901234567890123",
         "EPOCHSHIM_POOL=99999999999G", "EPOCHSHIM_CHUNK=1G",
         "EPOCHSHIM_THREADS=65",        "EPOCHSHIM_VERIFY=yes",
-        "EPOCHSHIM_LIMIT=K",           "EPOCHSHIM_MIN_BYTES= 1"};
+        "EPOCHSHIM_LIMIT=K",           "EPOCHSHIM_MIN_BYTES= 1",
+        "EPOCHSHIM_LOG_FILE=/tmp/%z",  "EPOCHSHIM_LOG_FILE=/tmp/x%"};
 
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         struct es_options o = parse(bad[i], NULL), d = parse(NULL, NULL);
@@ -73,6 +76,7 @@ TEST(options, a_bad_value_is_one_line_and_the_default)
         CHECK_EQ_INT(complaint_count, 1);
         CHECK(strstr(complaints[0], bad[i]) != NULL);
         CHECK(strstr(complaints[0], "accepted is") != NULL);
+        CHECK(strstr(complaints[0], "; using ") != NULL);
         CHECK_EQ_U64(es_options_changed(&o, changed, sizeof changed), 0);
         CHECK_EQ_U64(o.pool, d.pool);
     }
@@ -90,6 +94,8 @@ TEST(options, an_unknown_name_names_the_nearest)
     CHECK_EQ_INT(complaint_count, 2);
     CHECK(strstr(complaints[0], "the nearest is EPOCHSHIM_THREADS") != NULL);
     CHECK(strstr(complaints[1], "the nearest is EPOCHSHIM_LOG_FILE") != NULL);
+    parse("EPOCHSHIM_FOO=1", NULL);
+    CHECK(strstr(complaints[0], "EPOCHSHIM_HELP=1") != NULL);
     parse("EPOCHSHIM_A_NAME_THAT_IS_LONGER_THAN_ANY_OTHER_NAME_THAT_ONE_COULD_THINK_OF=1", NULL);
     CHECK_EQ_INT(complaint_count, 1);
 }

@@ -42,14 +42,14 @@ static const struct {
     {{GOOD, .rewritten = 9},                          REWRITE, 0, 9, ES_WHY_LIMIT},
     {{GOOD, .rewritten = 8},                          REWRITE, 0, 9, ES_WHY_NONE},
     /* sizes */
-    {{GOOD},                                          REWRITE, 128 * MiB, 9, ES_WHY_SMALL},
+    {{GOOD},                                          REWRITE, 128 * MiB, 9, ES_WHY_BELOW_MIN},
     {{COPY(H2D, 0, PAGEABLE, DEVICE)},                REWRITE, 1, 9, ES_WHY_SMALL},
     {{COPY(H2D, 1, PAGEABLE, DEVICE), .eligible = 64 * MiB},
                                                       REWRITE, 1, 9, ES_WHY_NONE},
     {{COPY(H2D, 1, PAGEABLE, DEVICE), .threads = 8},  REWRITE, 0, 9, ES_WHY_SMALL},
     /* one thread never beats native there */
     {{COPY(D2H, 1 << 30, PAGEABLE, DEVICE), .threads = 1},
-                                                      REWRITE, 0, 9, ES_WHY_SMALL},
+                                                      REWRITE, 0, 9, ES_WHY_FEW_THREADS},
     /* the warm-up of 64 MiB: all at once, or little by little */
     {{GOOD, .eligible = 1},                           REWRITE, 0, 9, ES_WHY_NONE},
     {{COPY(H2D, 8 * MiB, PAGEABLE, DEVICE), .threads = 8},
