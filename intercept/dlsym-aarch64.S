@@ -3,10 +3,13 @@
  *
  *   x0 handle, x1 name; es_dlsym_next: the next dlsym, NULL until es_dlsym_find_next ran. */
 	.text
-	.globl	dlsym
-	.type	dlsym, %function
+	.globl	dlsym_entry, dlsym_old
+	.set	dlsym_old, dlsym_entry
+	.symver	dlsym_entry, dlsym@@@GLIBC_2.34
+	.symver	dlsym_old, dlsym@GLIBC_2.17, remove
+	.type	dlsym_entry, %function
 	.p2align 4
-dlsym:
+dlsym_entry:
 	.cfi_startproc
 	hint	#34				/* bti c */
 	adrp	x16, es_dlsym_next
@@ -60,6 +63,6 @@ dlsym:
 	ldr	x16, [x16, #:lo12:es_dlsym_next]
 	b	.Lfound
 	.cfi_endproc
-	.size	dlsym, .-dlsym
+	.size	dlsym_entry, .-dlsym_entry
 
 	.section .note.GNU-stack, "", %progbits

@@ -5,12 +5,18 @@
  * these are jumped to with the caller's own frame, and so is every name that does not begin with
  * "cu". A C sibling call would do it at -O2 only. What is left goes to es_dlsym (dlsym.c).
  *
+ * The name has the C library's versions, since other libraries that hook dlsym look for the next one
+ * by dlvsym, which passes over a name that has none.
+ *
  *   rdi handle, rsi name; es_dlsym_next: the next dlsym, NULL until es_dlsym_find_next ran. */
 	.text
-	.globl	dlsym
-	.type	dlsym, @function
+	.globl	dlsym_entry, dlsym_old
+	.set	dlsym_old, dlsym_entry
+	.symver	dlsym_entry, dlsym@@@GLIBC_2.34
+	.symver	dlsym_old, dlsym@GLIBC_2.2.5, remove
+	.type	dlsym_entry, @function
 	.p2align 4
-dlsym:
+dlsym_entry:
 	.cfi_startproc
 	endbr64
 	movq	es_dlsym_next(%rip), %rax
@@ -61,7 +67,7 @@ dlsym:
 	movq	es_dlsym_next(%rip), %rax
 	jmp	.Lfound
 	.cfi_endproc
-	.size	dlsym, .-dlsym
+	.size	dlsym_entry, .-dlsym_entry
 
 	.section .note.GNU-stack, "", @progbits
 	.section .note.gnu.property, "a"	/* endbr64 above: IBT is kept */

@@ -2,7 +2,6 @@
 /* The dlsym hook, behind its assembler entry (dlsym-*.S). It has no lock, allocates nothing, and
  * leaves the thread's dlerror as the call that the program made left it. */
 #include <dlfcn.h>
-#include <gnu/libc-version.h>
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -26,45 +25,31 @@ static void *nothing_found(void *handle, const char *name)
     return NULL;
 }
 
-static dlsym_fn *unversioned(const char *soname)
-{
-    struct es_object libc;
+struct next {
+    bool seen_us;
+    void *found;
+};
 
-    return es_elf_by_soname(soname, &libc) ? (dlsym_fn *)es_elf_symbol(&libc, "dlsym") : NULL;
+static bool is_next(const struct es_object *o, void *arg)
+{
+    struct next *n = arg;
+
+    if (es_driver_is_ours((const void *)o->lo))
+        n->seen_us = true;
+    else if (n->seen_us)
+        n->found = es_elf_symbol(o, "dlsym");
+    return n->found != NULL;
 }
 
-/* Of "2.36": 36. By hand, see es_same. */
-static int glibc_minor(void)
-{
-    int minor = 0;
-
-    for (const char *c = gnu_get_libc_version() + 2; *c >= '0' && *c <= '9'; c++)
-        minor = minor * 10 + (*c - '0');
-    return minor;
-}
-
-/* The dlsym behind ours: the C library's, or another preloaded hook's (unversioned, so it matches
- * any version). dlvsym is not hooked for this. A version is asked for only where it exists: a
- * failing dlvsym allocates. */
+/* The dlsym behind ours: the C library's, or before it another preloaded library's. In the order of
+ * loading, since dlvsym, the only look-up that is not ours, would pass over one without a version.
+ */
 void es_dlsym_find_next(void)
 {
-#if defined(__x86_64__)
-    const char *oldest = "GLIBC_2.2.5";
-#elif defined(__aarch64__)
-    const char *oldest = "GLIBC_2.17";
-#else
-#error "no dlsym entry for this processor: add one beside dlsym-x86_64.S"
-#endif
-    bool merged = glibc_minor() >= 34; /* libdl became a part of libc */
-    dlsym_fn *next = (dlsym_fn *)dlvsym(RTLD_NEXT, "dlsym", merged ? "GLIBC_2.34" : oldest);
+    struct next n = {0};
 
-    if (!next)
-        next = unversioned("libdl.so.2");
-    if (!next)
-        next = unversioned("libc.so.6");
-    if (!next)
-        next = unversioned("libc.so");
-    es_dlsym_next = next ? next : nothing_found;
+    es_elf_each(is_next, &n);
+    es_dlsym_next = n.found ? (dlsym_fn *)n.found : nothing_found;
 }
 
 /* Not by a tail call: then it would be our caller who asks. */

@@ -130,10 +130,5 @@ with tempfile.TemporaryDirectory() as folder:
     check("log_file: cannot be opened: one line, and the log on stderr",
           log.startswith("epochshim: EPOCHSHIM_LOG_FILE: cannot open") and counts(log) == [(1, 0, 1)], log)
 
-for more, copies in (("fork", 2), ("exec", 2), ("thread-exit", 2), ("destructor", 3)):
-    status, out, log = run("direct", "2", "1", more)
-    check(f"case 17, 18: {more}: one log, complete",
-          status == 0 and out == "done\n" and counts(log) == [(copies, 0, copies)], f"{status} {out} {log}")
-
 print(f"1..{len(results)}")
 sys.exit(0 if all(results) else 1)
