@@ -6,32 +6,22 @@ Usage: log.py LIBEPOCHSHIM DOORS LIBRARY_PATH   (DOORS: the program of doors.c)
 """
 import os
 import re
-import subprocess
 import sys
 import tempfile
 
+import tap
+from tap import check
+
 shim, doors, library_path = map(os.path.abspath, sys.argv[1:4])
-results = []
 ALL = {"EPOCHSHIM_MIN_BYTES": "1", "EPOCHSHIM_WARMUP": "0"}  # stage every copy
 
 
 def run(*args, preload=True, **env):
     """(exit status, stdout, stderr) of doors with these EPOCHSHIM_... options."""
-    whole = {k: v for k, v in os.environ.items() if not k.startswith("EPOCHSHIM_")}
-    whole["LD_LIBRARY_PATH"] = library_path
+    whole = {key if key.isupper() and "_" in key else "EPOCHSHIM_" + key.upper(): value for key, value in env.items()}
     if preload:
         whole["LD_PRELOAD"] = os.pathsep.join(filter(None, [os.environ.get("LD_PRELOAD"), shim]))
-    for key, value in env.items():
-        whole[key if key.isupper() and "_" in key else "EPOCHSHIM_" + key.upper()] = value
-    done = subprocess.run([doors, *args], env=whole, capture_output=True, text=True, timeout=60)
-    return done.returncode, done.stdout, done.stderr
-
-
-def check(name, good, detail=""):
-    results.append(bool(good))
-    print(f"{'ok' if good else 'not ok'} {len(results)} - {name}")
-    if not good:
-        print("# " + str(detail).replace("\n", "\n# "))
+    return tap.run(doors, *args, LD_LIBRARY_PATH=library_path, **whole)
 
 
 def seen(log, what):
@@ -130,5 +120,4 @@ with tempfile.TemporaryDirectory() as folder:
     check("log_file: cannot be opened: one line, and the log on stderr",
           log.startswith("epochshim: EPOCHSHIM_LOG_FILE: cannot open") and counts(log) == [(1, 0, 1)], log)
 
-print(f"1..{len(results)}")
-sys.exit(0 if all(results) else 1)
+tap.finish()

@@ -6,11 +6,12 @@ Usage: process.py PRELOAD LIBRARY_PATH PROCESS DOORS HOOKER   (programs of proce
 """
 import os
 import re
-import subprocess
 import sys
 
+import tap
+from tap import check
+
 shim, library_path, process, doors, hooker = map(os.path.abspath, sys.argv[1:6])
-results = []
 
 # Case: copies in each process's log, at least one process's log each; none where no destructor runs.
 CASES = {
@@ -33,18 +34,8 @@ CASES = {
 }
 
 
-def run(program, *arguments, **env):
-    whole = {k: v for k, v in os.environ.items() if not k.startswith("EPOCHSHIM_")}
-    whole.update(LD_LIBRARY_PATH=library_path, SIMGPU_HANG_S="25", **env)
-    done = subprocess.run([program, *arguments], env=whole, capture_output=True, text=True, timeout=30)
-    return done.returncode, done.stdout, done.stderr
-
-
-def check(name, good, detail=""):
-    results.append(bool(good))
-    print(f"{'ok' if good else 'not ok'} {len(results)} - {name}")
-    if not good:
-        print("# " + str(detail).replace("\n", "\n# "))
+def run(*command, **env):
+    return tap.run(*command, timeout=30, LD_LIBRARY_PATH=library_path, SIMGPU_HANG_S="25", **env)
 
 
 def logs(text):
@@ -77,5 +68,4 @@ for name, preload in {"before": hooker + ":" + shim, "after": shim + ":" + hooke
     check(f"another hook of dlsym, preloaded {name} this one: it sees what it sees alone",
           asked[0] > 0 and asked[1] >= asked[0], asked)
 
-print(f"1..{len(results)}")
-sys.exit(0 if all(results) else 1)
+tap.finish()

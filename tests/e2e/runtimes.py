@@ -7,25 +7,16 @@ RUNTIMES: the program of runtimes.c. The plugins are linked to one runtime, to a
 """
 import os
 import re
-import subprocess
 import sys
 
+import tap
+from tap import check
+
 preload, library_path, program, plugin, other, static = map(os.path.abspath, sys.argv[1:7])
-results = []
 
 
 def run(*arguments, **env):
-    whole = {k: v for k, v in os.environ.items() if not k.startswith("EPOCHSHIM_")}
-    whole.update(LD_LIBRARY_PATH=library_path + os.pathsep + library_path + "/cudart", **env)
-    done = subprocess.run([program, *arguments], env=whole, capture_output=True, text=True, timeout=60)
-    return done.returncode, done.stdout, done.stderr
-
-
-def check(name, good, detail=""):
-    results.append(bool(good))
-    print(f"{'ok' if good else 'not ok'} {len(results)} - {name}")
-    if not good:
-        print("# " + str(detail).replace("\n", "\n# "))
+    return tap.run(program, *arguments, LD_LIBRARY_PATH=library_path + os.pathsep + library_path + "/cudart", **env)
 
 
 def seen(log):
@@ -74,5 +65,4 @@ for name, arguments in {"alone": ["=" + plugin], "beside another": ["+" + other,
     check(f"RTLD_DEEPBIND, {name}: with the log off nothing is said",
           run(*arguments, LD_PRELOAD=preload, EPOCHSHIM_LOG="off")[2] == "")
 
-print(f"1..{len(results)}")
-sys.exit(0 if all(results) else 1)
+tap.finish()

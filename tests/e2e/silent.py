@@ -11,15 +11,10 @@ import subprocess
 import sys
 import tempfile
 
+import tap
+from tap import check
+
 shim, empty = (os.path.abspath(p) for p in sys.argv[1:3])
-results = []
-
-
-def check(name, good, detail=""):
-    results.append(good)
-    print(f"{'ok' if good else 'not ok'} {len(results)} - {name}")
-    if not good and detail:
-        print("# " + detail.replace("\n", "\n# "))
 
 
 def run(command, preload, **more):
@@ -95,5 +90,4 @@ with tempfile.TemporaryDirectory() as folder:
         done = run([program], f"{runtime}:{shim}" if compiler == "gcc" else shim)
         check(name, done.returncode == 0 and done.stdout == "ok\n" and not done.stderr, done.stderr)
 
-print(f"1..{len(results)}")
-sys.exit(0 if all(results) else 1)
+tap.finish()
