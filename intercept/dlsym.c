@@ -48,6 +48,7 @@ void es_dlsym_find_next(void)
 {
     struct next n = {0};
 
+    es_elf_begin();
     es_elf_each(is_next, &n);
     es_dlsym_next = n.found ? (dlsym_fn *)n.found : nothing_found;
 }

@@ -4,6 +4,8 @@
  * vDSO; an address below the base is taken as relative. */
 #include "intercept/elf_lookup.h"
 
+#include <dlfcn.h>
+
 static const void *dynamic_pointer(ElfW(Addr) base, ElfW(Addr) value)
 {
     return (const void *)(value < base ? base + value : value);
@@ -89,9 +91,24 @@ static int visit_each(struct dl_phdr_info *info, size_t size, void *arg)
     return describe(info, &o) && e->visit(&o, e->arg);
 }
 
+typedef int walk_fn(int (*)(struct dl_phdr_info *, size_t, void *), void *);
+static walk_fn *walk = dl_iterate_phdr;
+
+void es_elf_begin(void)
+{
+#if defined(__x86_64__)
+    void *next = dlvsym(RTLD_NEXT, "dl_iterate_phdr", "GLIBC_2.2.5");
+#else
+    void *next = dlvsym(RTLD_NEXT, "dl_iterate_phdr", "GLIBC_2.17");
+#endif
+
+    if (next)
+        walk = (walk_fn *)next;
+}
+
 bool es_elf_each(bool (*visit)(const struct es_object *, void *), void *arg)
 {
-    return dl_iterate_phdr(visit_each, &(struct each){visit, arg}) != 0;
+    return walk(visit_each, &(struct each){visit, arg}) != 0;
 }
 
 /* What to look for; out: where it was found. */
@@ -226,6 +243,6 @@ uint64_t es_elf_unloads(void)
 {
     uint64_t n = 0;
 
-    dl_iterate_phdr(read_unloads, &n);
+    walk(read_unloads, &n);
     return n;
 }

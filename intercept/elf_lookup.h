@@ -44,6 +44,10 @@ struct es_object {
     unsigned segment_count;
 };
 
+/* Before the first walk: takes the C library's dl_iterate_phdr. ThreadSanitizer puts its own in
+ * front, which may not be called before its runtime is initialised, and that looks symbols up. */
+void es_elf_begin(void);
+
 /* Visits the mapped objects in the order of loading, the program first, until visit() says true.
  * Returns whether it did. visit() may not call a dl* function. */
 bool es_elf_each(bool (*visit)(const struct es_object *, void *), void *arg);

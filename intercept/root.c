@@ -208,7 +208,8 @@ static void at_exit(void *unused)
  * made in one is still counted. */
 extern int __cxa_atexit(void (*function)(void *), void *arg, void *dso);
 
-__attribute__((constructor)) static void register_exit(void)
+__attribute__((constructor)) static void load(void)
 {
+    es_elf_begin();
     __cxa_atexit(at_exit, NULL, NULL);
 }
