@@ -3,15 +3,18 @@
  * another thread must not slip in between. */
 #include "intercept/hooks.h"
 #include "shim/capture.h"
+#include "shim/turn.h"
 
 static void announce(CUstream stream)
 {
     es_note(ES_SEEN_CAPTURE);
+    es_turn_begin(stream);
     es_capture_begin(stream);
 }
 
 static CUresult begun(CUstream stream, CUresult r)
 {
+    es_turn_end();
     if (r != CUDA_SUCCESS)
         es_capture_end(stream);
     return r;
@@ -79,26 +82,4 @@ ES_EXPORT CUresult CUDAAPI cuStreamEndCapture_ptsz(CUstream s, CUgraph *graph)
 {
     es_note(ES_SEEN_CAPTURE);
     return ended(ES_PER_THREAD(s), ES_REAL(cuStreamEndCapture_ptsz)(s, graph));
-}
-
-ES_EXPORT CUresult CUDAAPI cuStreamDestroy(CUstream s)
-{
-    CUresult r;
-
-    es_note(ES_SEEN_STREAM);
-    r = ES_REAL(cuStreamDestroy)(s);
-    if (r == CUDA_SUCCESS)
-        es_capture_end(s);
-    return r;
-}
-
-ES_EXPORT CUresult CUDAAPI cuStreamDestroy_v2(CUstream s)
-{
-    CUresult r;
-
-    es_note(ES_SEEN_STREAM);
-    r = ES_REAL(cuStreamDestroy_v2)(s);
-    if (r == CUDA_SUCCESS)
-        es_capture_end(s);
-    return r;
 }

@@ -6,6 +6,7 @@
 #include "intercept/hooks.h"
 #include "intercept/runtime.h"
 #include "shim/copy.h"
+#include "shim/turn.h"
 
 static struct es_copy h2d(CUdeviceptr dst, const void *src, size_t bytes)
 {
@@ -40,8 +41,9 @@ static struct es_copy async_on(struct es_copy c, CUstream stream, struct es_call
     return sync_on(c, stream, call);
 }
 
-/* A copy by unified addresses. False: it is none of ours, and only counted. */
-static bool unified(CUdeviceptr dst, CUdeviceptr src, size_t bytes, struct es_copy *c)
+/* A copy by unified addresses. False: it is none of ours, and only counted; its turn has begun. */
+static bool unified(CUdeviceptr dst, CUdeviceptr src, size_t bytes, CUstream stream,
+                    struct es_copy *c)
 {
     enum es_direction dir;
 
@@ -49,11 +51,18 @@ static bool unified(CUdeviceptr dst, CUdeviceptr src, size_t bytes, struct es_co
         es_root_begin();
     if (!es_copy_direction(dst, src, &dir)) {
         es_note(ES_SEEN_COPY_OTHER);
+        es_turn_begin(stream);
         return false;
     }
     *c = dir == ES_H2D ? h2d(dst, (const void *)(uintptr_t)src, bytes)
                        : d2h((void *)(uintptr_t)dst, src, bytes);
     return true;
+}
+
+static CUresult counted(CUresult r)
+{
+    es_turn_end();
+    return r;
 }
 
 ES_EXPORT CUresult CUDAAPI cuMemcpyHtoD_v2(CUdeviceptr dst, const void *src, size_t bytes)
@@ -144,8 +153,8 @@ ES_EXPORT CUresult CUDAAPI cuMemcpy(CUdeviceptr dst, CUdeviceptr src, size_t byt
 {
     struct es_copy c;
 
-    if (!unified(dst, src, bytes, &c))
-        return ES_REAL(cuMemcpy)(dst, src, bytes);
+    if (!unified(dst, src, bytes, CU_STREAM_LEGACY, &c))
+        return counted(ES_REAL(cuMemcpy)(dst, src, bytes));
     c = sync_on(c, CU_STREAM_LEGACY, CALLED);
     return es_copy_end(&c, es_copy_staged(&c)
                                ? CUDA_SUCCESS
@@ -156,8 +165,8 @@ ES_EXPORT CUresult CUDAAPI cuMemcpy_ptds(CUdeviceptr dst, CUdeviceptr src, size_
 {
     struct es_copy c;
 
-    if (!unified(dst, src, bytes, &c))
-        return ES_REAL(cuMemcpy_ptds)(dst, src, bytes);
+    if (!unified(dst, src, bytes, CU_STREAM_PER_THREAD, &c))
+        return counted(ES_REAL(cuMemcpy_ptds)(dst, src, bytes));
     c = sync_on(c, CU_STREAM_PER_THREAD, CALLED);
     return es_copy_end(&c, es_copy_staged(&c) ? CUDA_SUCCESS
                                               : ES_REAL(cuMemcpy_ptds)(dst + c.done, src + c.done,
@@ -168,8 +177,8 @@ ES_EXPORT CUresult CUDAAPI cuMemcpyAsync(CUdeviceptr dst, CUdeviceptr src, size_
 {
     struct es_copy c;
 
-    if (!unified(dst, src, bytes, &c))
-        return ES_REAL(cuMemcpyAsync)(dst, src, bytes, s);
+    if (!unified(dst, src, bytes, ES_LEGACY(s), &c))
+        return counted(ES_REAL(cuMemcpyAsync)(dst, src, bytes, s));
     c = async_on(c, ES_LEGACY(s), CALLED);
     return es_copy_end(&c, es_copy_staged(&c) ? CUDA_SUCCESS
                                               : ES_REAL(cuMemcpyAsync)(dst + c.done, src + c.done,
@@ -181,8 +190,8 @@ ES_EXPORT CUresult CUDAAPI cuMemcpyAsync_ptsz(CUdeviceptr dst, CUdeviceptr src, 
 {
     struct es_copy c;
 
-    if (!unified(dst, src, bytes, &c))
-        return ES_REAL(cuMemcpyAsync_ptsz)(dst, src, bytes, s);
+    if (!unified(dst, src, bytes, ES_PER_THREAD(s), &c))
+        return counted(ES_REAL(cuMemcpyAsync_ptsz)(dst, src, bytes, s));
     c = async_on(c, ES_PER_THREAD(s), CALLED);
     return es_copy_end(&c, es_copy_staged(&c) ? CUDA_SUCCESS
                                               : ES_REAL(cuMemcpyAsync_ptsz)(

@@ -17,6 +17,7 @@
 #include "shim/copy.h"
 #include "shim/memory.h"
 #include "shim/report.h"
+#include "shim/turn.h"
 #include "shim/workers.h"
 
 struct es_port es_port;
@@ -69,6 +70,8 @@ static void fill_port(void)
     ES_PORT(event_wait, cuEventSynchronize);
     ES_PORT(host_register, cuMemHostRegister_v2);
     ES_PORT(pointer_attributes, cuPointerGetAttributes);
+    ES_PORT(stream_query, cuStreamQuery);
+    ES_PORT(stream_wait, cuStreamSynchronize);
     ES_PORT(stream_is_capturing, cuStreamIsCapturing);
     ES_PORT(stream_context, cuStreamGetCtx);
     ES_PORT(context_current, cuCtxGetCurrent);
@@ -92,6 +95,7 @@ static void after_fork(void)
     es_memory_after_fork();
     es_capture_after_fork();
     es_pool_after_fork();
+    es_turn_after_fork();
     es_workers_after_fork();
 }
 

@@ -69,11 +69,7 @@ static enum es_reason why_native(const struct es_copy_facts *f, const struct es_
         return ES_WHY_UNKNOWN;
     if (f->sync_memops)
         return ES_WHY_SYNC_MEMOPS;
-    /* To another thread that uses the same stream (or the legacy stream beside it) a native copy is
-     * one operation: what it submits comes before or after the whole, measured for synchronous and
-     * Async copies (tests/hardware/README.md). In pieces it is not. Which thread uses which stream
-     * is not known here, so one thread must be all there are. */
-    if (f->several && o->split == ES_SPLIT_SINGLE)
+    if (f->several)
         return ES_WHY_SEVERAL;
     if (f->rewritten >= o->limit)
         return ES_WHY_LIMIT;

@@ -30,7 +30,8 @@ struct es_copy_facts {
     bool unfit;         /* no context, a stream the driver refuses, a forked child, a lost record */
     uint64_t eligible;  /* bytes of all copies so far that nothing but EPOCHSHIM_WARMUP forbade */
     uint64_t rewritten; /* copies rewritten so far, for EPOCHSHIM_LIMIT */
-    bool several;       /* more than one thread of the process has given a stream work */
+    bool several;       /* a function that may have given a stream work is unknown, and there are
+                           threads: who submits where cannot be told */
     unsigned threads;   /* threads that would copy, the caller included */
 };
 
@@ -52,7 +53,7 @@ struct es_copy_facts {
     X(FOREIGN, "memory that another process can reach")                                            \
     X(UNKNOWN, "not inside one device allocation")                                                 \
     X(SYNC_MEMOPS, "SYNC_MEMOPS is set")                                                           \
-    X(SEVERAL, "another thread could use its stream between two pieces")                           \
+    X(SEVERAL, "another thread is using its stream")                                               \
     X(LIMIT, "EPOCHSHIM_LIMIT is reached")                                                         \
     X(WARMUP, "too few bytes so far to pay for the set-up")                                        \
     X(NO_STAGING, "no staging memory was free")                                                    \

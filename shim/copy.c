@@ -17,6 +17,8 @@
 #include "shim/pages.h"
 #include "shim/pipe.h"
 #include "shim/pool.h"
+#include "shim/turn.h"
+#include "shim/unknown.h"
 #include "shim/verify.h"
 #include "shim/workers.h"
 
@@ -170,19 +172,51 @@ static bool wait_home(const struct es_pipe_job *job)
     return true;
 }
 
-/* Returns the bytes that are done with. */
-static uint64_t stage_h2d(const struct es_copy *c, const struct es_pipe_job *job)
+static void let_go(void *copy)
 {
-    uint64_t done;
+    struct es_copy *c = copy;
 
-    /* Where native waits it waits before it reads the source, which a host function or a copy still
-     * queued may be about to write. */
-    if (job->may_wait && !wait_home(job))
-        return 0;
-    done = es_pipe_h2d(job);
+    if (c->holds)
+        es_turn_release();
+    c->holds = false;
+}
+
+/* Takes hold of the stream; where the copy may wait for it, of an idle one, so that others do not
+ * wait long for us. Where native waits it waits before it reads the source, which a host function
+ * or a copy still queued may be about to write; so do we.
+ *
+ * A query of the legacy stream tells of blocking streams, too; that of a blocking one does not tell
+ * of the legacy stream, so there nothing may have been given to that one since. */
+static enum es_reason take_turn(struct es_copy *c, const struct es_pipe_job *job)
+{
+    enum { ATTEMPTS = 4 };
+
+    for (int i = 0; i < ATTEMPTS; i++) {
+        uint64_t on_legacy = es_turn_on_legacy();
+
+        if (job->may_wait && !wait_home(job))
+            return ES_WHY_REFUSED;
+        c->holds = es_turn_hold(c->stream);
+        if (c->holds && (!job->may_wait ||
+                         (port->stream_query(c->stream) == CUDA_SUCCESS &&
+                          (c->stream == CU_STREAM_LEGACY || es_turn_on_legacy() == on_legacy))))
+            return ES_WHY_NONE;
+        let_go(c);
+    }
+    return ES_WHY_SEVERAL;
+}
+
+/* Returns the bytes that are done with. */
+static uint64_t stage_h2d(struct es_copy *c, const struct es_pipe_job *job)
+{
+    uint64_t done = es_pipe_h2d(job);
+
+    if (done < c->bytes)
+        return done;
+    let_go(c);
     /* A synchronous copy is a barrier: its return says that all work before it is done. If that
      * cannot be asked, the program's own call says it, with the last piece once more. */
-    if (!c->async && done == c->bytes && !wait_home(job))
+    if (!c->async && !wait_home(job))
         done = (c->bytes - 1) / job->piece * job->piece;
     return done;
 }
@@ -199,8 +233,11 @@ static enum es_reason stage_at_home(struct es_copy *c, CUcontext context)
         .bytes = c->bytes,
         .piece = piece_of(c),
         .chunks = chunks,
-        .may_wait = !c->async || c->bytes >= ES_ASYNC_BLOCKS_FROM,
+        .may_wait = c->dir == ES_D2H || !c->async || c->bytes >= ES_ASYNC_BLOCKS_FROM,
+        .all_submitted = let_go,
+        .arg = c,
     };
+    enum es_reason why;
     uint64_t pieces = (c->bytes + job.piece - 1) / job.piece, most = 2 * threads;
     unsigned long long id = 0;
     struct es_pool *pool;
@@ -212,13 +249,14 @@ static enum es_reason stage_at_home(struct es_copy *c, CUcontext context)
         return ES_WHY_NO_STAGING;
     most = most > ES_PIPE_CHUNKS ? ES_PIPE_CHUNKS : most;
     job.chunk_count = es_pool_lease(pool, (unsigned)(pieces < most ? pieces : most), chunks);
-    if (job.chunk_count > 0) {
+    why = job.chunk_count ? take_turn(c, &job) : ES_WHY_NO_STAGING;
+    if (why == ES_WHY_NONE) {
         job.workers = threads > 1 && pieces > 1 && es_workers_start(threads - 1) > 0;
         c->done = c->dir == ES_H2D ? stage_h2d(c, &job) : es_pipe_d2h(&job);
     }
     es_pool_return(pool, chunks, job.chunk_count);
-    if (job.chunk_count == 0)
-        return ES_WHY_NO_STAGING;
+    if (why != ES_WHY_NONE)
+        return why;
     if (c->done == 0)
         return ES_WHY_REFUSED;
     if (c->done < c->bytes)
@@ -241,7 +279,7 @@ static enum es_reason try_home(struct es_copy *c, CUcontext context)
                               .launch_blocking = launch_blocking,
                               .eligible = atomic_load_explicit(&eligible, memory_order_relaxed),
                               .rewritten = es_ledger_staged(),
-                              .several = es_count_submitters() > 1,
+                              .several = es_unknown_any() && es_count_submitters() > 1,
                               .threads = threads};
     CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
     enum es_reason why = ES_WHY_UNFIT;
@@ -260,15 +298,15 @@ static enum es_reason try_home(struct es_copy *c, CUcontext context)
     return why;
 }
 
-bool es_copy_staged(struct es_copy *c)
+/* Stages the copy if it may be; says in c->why if not. */
+static void try_to_stage(struct es_copy *c)
 {
     CUcontext current = NULL, context = NULL;
     int saved = errno, cancel;
 
-    c->done = 0;
     c->why = es_place_early(c->dir, c->bytes, threads, options);
     if (c->why != ES_WHY_NONE)
-        return false;
+        return;
     c->why = ES_WHY_UNFIT;
     /* A copy is no cancellation point, and workers hold pointers to this thread's stack. */
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
@@ -281,13 +319,43 @@ bool es_copy_staged(struct es_copy *c)
     }
     pthread_setcancelstate(cancel, NULL);
     errno = saved;
-    return c->why == ES_WHY_NONE && c->done == c->bytes;
+}
+
+/* A synchronous copy behind queued work holds every other thread's launches while the driver waits
+ * (tests/hardware/README.md). Waited for like this the same work holds nobody. Worth asking only
+ * where there are other threads. */
+static void wait_apart(const struct es_copy *c)
+{
+    CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
+
+    if (options->mode != ES_MODE_REWRITE || es_count_submitters() < 2 || es_capture_open() ||
+        !es_port_complete(port) || port->capture_mode(&mode) != CUDA_SUCCESS)
+        return;
+    if (port->stream_query(c->stream) == CUDA_ERROR_NOT_READY)
+        port->stream_wait(c->stream); /* an error is the copy's own to tell */
+    port->capture_mode(&mode);
+}
+
+bool es_copy_staged(struct es_copy *c)
+{
+    c->done = 0;
+    c->holds = false;
+    try_to_stage(c);
+    if (c->why == ES_WHY_NONE && c->done == c->bytes)
+        return true;
+    if (!c->async && !c->holds)
+        wait_apart(c);
+    es_turn_begin(c->stream);
+    return false;
 }
 
 CUresult es_copy_end(struct es_copy *c, CUresult result)
 {
     uint64_t blocked = options->log != ES_LOG_OFF ? now_ns() - c->begun_ns : 0;
 
+    if (c->why != ES_WHY_NONE || c->done < c->bytes)
+        es_turn_end();
+    let_go(c);
     if (c->walks && blocked >= WALKS_FROM_NS)
         es_stack_walk(&c->stack);
     if (options->log != ES_LOG_OFF || c->why == ES_WHY_NONE)

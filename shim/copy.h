@@ -35,6 +35,7 @@ struct es_copy {
 
     uint64_t done;      /* bytes, from the start, that were staged */
     enum es_reason why; /* why it was not staged */
+    bool holds;         /* its stream, for this thread: until the end of the call */
     uint64_t begun_ns;
 };
 

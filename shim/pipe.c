@@ -255,15 +255,17 @@ uint64_t es_pipe_h2d(const struct es_pipe_job *job)
 
 uint64_t es_pipe_d2h(const struct es_pipe_job *job)
 {
-    uint64_t submitted = 0, arrived = 0, drained = 0;
+    uint64_t submitted = 0, arrived = 0, drained = 0, all;
     struct pipe p;
 
     open_pipe(&p, job, false, UINT64_MAX);
+    all = p.pieces;
     while (drained < p.pieces) {
         CUresult said = CUDA_ERROR_NOT_READY;
 
         if (submitted < p.pieces && submitted < drained + job->chunk_count) {
-            submitted += submit(&p, submitted);
+            if (submit(&p, submitted) && ++submitted == all && job->all_submitted)
+                job->all_submitted(job->arg);
             continue;
         }
         if (drained < arrived && progress_of(&p, drained) == DONE) {

@@ -20,6 +20,8 @@ struct es_pipe_job {
     unsigned chunk_count; /* at least 1 */
     bool workers;         /* queue pieces for the workers too */
     bool may_wait;        /* H2D: wait for this copy's own chunks, that is for the stream */
+    void (*all_submitted)(void *arg); /* D2H: the last piece is queued, its bytes are to come */
+    void *arg;
 };
 
 /* How many bytes, from the start, were taken care of. H2D: their source has been read, their device

@@ -31,7 +31,9 @@ struct es_port {
     CUresult (*host_register)(void *p, size_t bytes, unsigned flags);
 
     CUresult (*pointer_attributes)(unsigned n, CUpointer_attribute *which, void **values,
-                                   CUdeviceptr p);                      /* (cheap) */
+                                   CUdeviceptr p); /* (cheap) */
+    CUresult (*stream_query)(CUstream);
+    CUresult (*stream_wait)(CUstream); /* blocks the host until what the stream holds now is done */
     CUresult (*stream_is_capturing)(CUstream, CUstreamCaptureStatus *); /* (cheap) */
     CUresult (*stream_context)(CUstream, CUcontext *);                  /* (cheap) */
     CUresult (*context_current)(CUcontext *);                           /* (cheap) */
@@ -47,8 +49,9 @@ static inline bool es_port_complete(const struct es_port *p)
 {
     return p->copy_h2d && p->copy_d2h && p->event_create && p->event_destroy && p->event_record &&
            p->event_query && p->event_wait && p->host_register && p->pointer_attributes &&
-           p->stream_is_capturing && p->stream_context && p->context_current && p->context_push &&
-           p->context_pop && p->context_device && p->context_flags && p->capture_mode;
+           p->stream_query && p->stream_wait && p->stream_is_capturing && p->stream_context &&
+           p->context_current && p->context_push && p->context_pop && p->context_device &&
+           p->context_flags && p->capture_mode;
 }
 
 #endif

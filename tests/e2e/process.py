@@ -49,7 +49,7 @@ for case, copies in CASES.items():
     check(f"{case}: natively it ends", re.fullmatch("(done\n)+", native[1]) and not native[2] and native[0] not in (3, 4, 99), native)
     for mode in ("off", "observe", "rewrite"):
         status, out, text = run(process, case, LD_PRELOAD=shim, EPOCHSHIM_MODE=mode, EPOCHSHIM_MIN_BYTES="1",
-                                EPOCHSHIM_WARMUP="0", EPOCHSHIM_SPLIT="always")
+                                EPOCHSHIM_WARMUP="0")
         found = logs(text)
         check(f"{case}: {mode}: ends as natively", (status, out) == native[:2], (native, status, out, text))
         check(f"{case}: {mode}: the logs of its processes",

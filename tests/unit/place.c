@@ -38,7 +38,6 @@ static const struct {
     {{COPY(H2D, 64 * MiB, PAGEABLE, UNKNOWN)},        REWRITE, 0, 9, ES_WHY_UNKNOWN},
     {{GOOD, .sync_memops = true},                     REWRITE, 0, 9, ES_WHY_SYNC_MEMOPS},
     {{GOOD, .several = true},                         REWRITE, 0, 9, ES_WHY_SEVERAL},
-    {{GOOD, .several = true, .async = true},          REWRITE, 0, 9, ES_WHY_SEVERAL},
     {{GOOD, .rewritten = 9},                          REWRITE, 0, 9, ES_WHY_LIMIT},
     {{GOOD, .rewritten = 8},                          REWRITE, 0, 9, ES_WHY_NONE},
     /* sizes */

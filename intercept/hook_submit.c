@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: MIT */
+/* The hooks of calls that give a stream work: counted, and made in turn (shim/turn.h). */
+#include "intercept/hooks.h"
+#include "shim/turn.h"
+
+#define SUBMIT(symbol, group, stream, params, args)                                                \
+    ES_EXPORT CUresult CUDAAPI symbol params                                                       \
+    {                                                                                              \
+        CUresult r;                                                                                \
+                                                                                                   \
+        es_note(ES_SEEN_##group);                                                                  \
+        es_turn_begin(stream);                                                                     \
+        r = ES_REAL(symbol) args;                                                                  \
+        es_turn_end();                                                                             \
+        return r;                                                                                  \
+    }
+#include "intercept/submit.def"

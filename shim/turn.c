@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: MIT */
+#include "shim/turn.h"
+
+#include <pthread.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Threads beyond the table share its last slot, which then says "every stream" for good: no hold is
+ * had any more, and every copy is native. */
+enum { THREADS = 1024, HOLDS = 64, STREAMS = 4096 };
+static struct es_turn turns[THREADS];
+static atomic_uint used; /* slots that were ever taken */
+
+__attribute__((tls_model("initial-exec"))) __thread struct es_turn *es_turn_mine;
+atomic_uint es_turn_holds;
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t released = PTHREAD_COND_INITIALIZER;
+static struct hold {
+    CUstream stream;
+    const struct es_turn *owner;
+} holds[HOLDS]; /* the first es_turn_holds of them; guarded by lock */
+
+/* Open addressing, read without a lock. DROPPED: goes on behind. */
+#define DROPPED ((CUstream)-1)
+static _Atomic(CUstream) nonblocking[STREAMS];
+
+static pthread_key_t at_end;
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+static void leave(void *turn)
+{
+    struct es_turn *t = turn;
+
+    es_turn_mine = NULL;
+    atomic_store(&t->stream, NULL);
+    atomic_store(&t->taken, false);
+}
+
+static void make_key(void)
+{
+    pthread_key_create(&at_end, leave);
+}
+
+struct es_turn *es_turn_meet_thread(void)
+{
+    unsigned i;
+
+    pthread_once(&once, make_key);
+    for (i = 0; i < THREADS - 1; i++) {
+        bool taken = false;
+
+        if (!atomic_load_explicit(&turns[i].taken, memory_order_relaxed) &&
+            atomic_compare_exchange_strong(&turns[i].taken, &taken, true))
+            break;
+    }
+    for (unsigned n = atomic_load(&used);
+         n <= i && !atomic_compare_exchange_weak(&used, &n, i + 1);)
+        ;
+    es_turn_mine = &turns[i];
+    if (i < THREADS - 1)
+        pthread_setspecific(at_end, es_turn_mine);
+    return es_turn_mine;
+}
+
+static bool is_nonblocking(CUstream stream)
+{
+    unsigned at = (unsigned)((uintptr_t)stream >> 4) * 0x9E3779B1u >> 8;
+
+    for (unsigned i = 0; i < 64; i++) {
+        CUstream held =
+            atomic_load_explicit(&nonblocking[(at + i) % STREAMS], memory_order_acquire);
+
+        if (!held || held == stream)
+            return held == stream;
+    }
+    return false;
+}
+
+void es_turn_nonblocking(CUstream stream)
+{
+    unsigned at = (unsigned)((uintptr_t)stream >> 4) * 0x9E3779B1u >> 8;
+
+    for (unsigned i = 0; i < 64; i++) {
+        _Atomic(CUstream) *slot = &nonblocking[(at + i) % STREAMS];
+        CUstream held = atomic_load(slot);
+
+        if ((!held || held == DROPPED) && atomic_compare_exchange_strong(slot, &held, stream))
+            return;
+    }
+}
+
+void es_turn_forget(CUstream stream)
+{
+    unsigned at = (unsigned)((uintptr_t)stream >> 4) * 0x9E3779B1u >> 8;
+
+    for (unsigned i = 0; stream && i < 64; i++) {
+        CUstream held = stream;
+
+        atomic_compare_exchange_strong(&nonblocking[(at + i) % STREAMS], &held, DROPPED);
+    }
+}
+
+static bool conflict(CUstream a, CUstream b)
+{
+    if (!a || !b)
+        return false;
+    if (a == ES_EVERY_STREAM || b == ES_EVERY_STREAM)
+        return true;
+    if (a == b)
+        return a != CU_STREAM_PER_THREAD; /* one handle, a stream in each thread */
+    if (a == CU_STREAM_LEGACY || b == CU_STREAM_LEGACY)
+        return !is_nonblocking(a == CU_STREAM_LEGACY ? b : a);
+    return false;
+}
+
+static bool is_held(CUstream stream, const struct es_turn *by)
+{
+    for (unsigned i = 0; i < atomic_load(&es_turn_holds); i++)
+        if (holds[i].owner != by && conflict(holds[i].stream, stream))
+            return true;
+    return false;
+}
+
+void es_turn_wait(CUstream stream)
+{
+    struct es_turn *mine = es_turn_mine;
+
+    pthread_mutex_lock(&lock);
+    while (is_held(stream, mine)) {
+        atomic_store(&mine->stream, NULL); /* what is not yet submitted stands in nobody's way */
+        pthread_cond_wait(&released, &lock);
+        atomic_store(&mine->stream, stream);
+    }
+    pthread_mutex_unlock(&lock);
+}
+
+static bool is_submitting(CUstream stream, const struct es_turn *but)
+{
+    for (unsigned i = 0; i < atomic_load(&used); i++)
+        if (&turns[i] != but && conflict(atomic_load(&turns[i].stream), stream))
+            return true;
+    return atomic_load(&used) == THREADS;
+}
+
+uint64_t es_turn_on_legacy(void)
+{
+    uint64_t sum = 0;
+
+    for (unsigned i = 0; i < atomic_load(&used); i++)
+        sum += atomic_load(&turns[i].on_legacy);
+    return sum;
+}
+
+static void let_go(const struct es_turn *mine)
+{
+    unsigned n = atomic_load(&es_turn_holds);
+
+    for (unsigned i = 0; i < n; i++) {
+        if (holds[i].owner == mine) {
+            holds[i] = holds[n - 1];
+            atomic_store(&es_turn_holds, n - 1);
+            break;
+        }
+    }
+    pthread_cond_broadcast(&released);
+}
+
+bool es_turn_hold(CUstream stream)
+{
+    struct es_turn *mine = es_turn_mine ? es_turn_mine : es_turn_meet_thread();
+    bool had = false;
+    unsigned n;
+
+    pthread_mutex_lock(&lock);
+    while (is_held(stream, mine))
+        pthread_cond_wait(&released, &lock);
+    n = atomic_load(&es_turn_holds);
+    if (n < HOLDS) {
+        holds[n] = (struct hold){stream, mine};
+        atomic_store(&es_turn_holds, n + 1);
+        atomic_thread_fence(memory_order_seq_cst);
+        had = !is_submitting(stream, mine);
+        if (!had)
+            let_go(mine);
+    }
+    pthread_mutex_unlock(&lock);
+    return had;
+}
+
+void es_turn_release(void)
+{
+    pthread_mutex_lock(&lock);
+    let_go(es_turn_mine);
+    pthread_mutex_unlock(&lock);
+}
+
+void es_turn_after_fork(void)
+{
+    pthread_mutex_init(&lock, NULL);
+    pthread_cond_init(&released, NULL);
+    for (unsigned i = 0; i < THREADS; i++) {
+        atomic_store(&turns[i].stream, NULL);
+        if (&turns[i] != es_turn_mine)
+            atomic_store(&turns[i].taken, false);
+    }
+    atomic_store(&es_turn_holds, 0);
+}
