@@ -69,7 +69,7 @@ ES_EXPORT CUresult CUDAAPI cuMemcpyHtoD_v2(CUdeviceptr dst, const void *src, siz
 {
     struct es_copy c = sync_on(h2d(dst, src, bytes), CU_STREAM_LEGACY, CALLED);
 
-    return es_copy_end(&c, es_copy_staged(&c)
+    return es_copy_end(&c, es_copy_made(&c)
                                ? CUDA_SUCCESS
                                : ES_REAL(cuMemcpyHtoD_v2)(dst + c.done, (const char *)src + c.done,
                                                           bytes - c.done));
@@ -79,7 +79,7 @@ ES_EXPORT CUresult CUDAAPI cuMemcpyHtoD_v2_ptds(CUdeviceptr dst, const void *src
 {
     struct es_copy c = sync_on(h2d(dst, src, bytes), CU_STREAM_PER_THREAD, CALLED);
 
-    return es_copy_end(&c, es_copy_staged(&c)
+    return es_copy_end(&c, es_copy_made(&c)
                                ? CUDA_SUCCESS
                                : ES_REAL(cuMemcpyHtoD_v2_ptds)(
                                      dst + c.done, (const char *)src + c.done, bytes - c.done));
@@ -90,7 +90,7 @@ ES_EXPORT CUresult CUDAAPI cuMemcpyHtoDAsync_v2(CUdeviceptr dst, const void *src
 {
     struct es_copy c = async_on(h2d(dst, src, bytes), ES_LEGACY(s), CALLED);
 
-    return es_copy_end(&c, es_copy_staged(&c)
+    return es_copy_end(&c, es_copy_made(&c)
                                ? CUDA_SUCCESS
                                : ES_REAL(cuMemcpyHtoDAsync_v2)(
                                      dst + c.done, (const char *)src + c.done, bytes - c.done, s));
@@ -101,7 +101,7 @@ ES_EXPORT CUresult CUDAAPI cuMemcpyHtoDAsync_v2_ptsz(CUdeviceptr dst, const void
 {
     struct es_copy c = async_on(h2d(dst, src, bytes), ES_PER_THREAD(s), CALLED);
 
-    return es_copy_end(&c, es_copy_staged(&c)
+    return es_copy_end(&c, es_copy_made(&c)
                                ? CUDA_SUCCESS
                                : ES_REAL(cuMemcpyHtoDAsync_v2_ptsz)(
                                      dst + c.done, (const char *)src + c.done, bytes - c.done, s));
@@ -112,7 +112,7 @@ ES_EXPORT CUresult CUDAAPI cuMemcpyDtoH_v2(void *dst, CUdeviceptr src, size_t by
     struct es_copy c = sync_on(d2h(dst, src, bytes), CU_STREAM_LEGACY, CALLED);
 
     return es_copy_end(
-        &c, es_copy_staged(&c)
+        &c, es_copy_made(&c)
                 ? CUDA_SUCCESS
                 : ES_REAL(cuMemcpyDtoH_v2)((char *)dst + c.done, src + c.done, bytes - c.done));
 }
@@ -121,7 +121,7 @@ ES_EXPORT CUresult CUDAAPI cuMemcpyDtoH_v2_ptds(void *dst, CUdeviceptr src, size
 {
     struct es_copy c = sync_on(d2h(dst, src, bytes), CU_STREAM_PER_THREAD, CALLED);
 
-    return es_copy_end(&c, es_copy_staged(&c)
+    return es_copy_end(&c, es_copy_made(&c)
                                ? CUDA_SUCCESS
                                : ES_REAL(cuMemcpyDtoH_v2_ptds)((char *)dst + c.done, src + c.done,
                                                                bytes - c.done));
@@ -132,7 +132,7 @@ ES_EXPORT CUresult CUDAAPI cuMemcpyDtoHAsync_v2(void *dst, CUdeviceptr src, size
 {
     struct es_copy c = async_on(d2h(dst, src, bytes), ES_LEGACY(s), CALLED);
 
-    return es_copy_end(&c, es_copy_staged(&c)
+    return es_copy_end(&c, es_copy_made(&c)
                                ? CUDA_SUCCESS
                                : ES_REAL(cuMemcpyDtoHAsync_v2)((char *)dst + c.done, src + c.done,
                                                                bytes - c.done, s));
@@ -143,7 +143,7 @@ ES_EXPORT CUresult CUDAAPI cuMemcpyDtoHAsync_v2_ptsz(void *dst, CUdeviceptr src,
 {
     struct es_copy c = async_on(d2h(dst, src, bytes), ES_PER_THREAD(s), CALLED);
 
-    return es_copy_end(&c, es_copy_staged(&c)
+    return es_copy_end(&c, es_copy_made(&c)
                                ? CUDA_SUCCESS
                                : ES_REAL(cuMemcpyDtoHAsync_v2_ptsz)(
                                      (char *)dst + c.done, src + c.done, bytes - c.done, s));
@@ -156,7 +156,7 @@ ES_EXPORT CUresult CUDAAPI cuMemcpy(CUdeviceptr dst, CUdeviceptr src, size_t byt
     if (!unified(dst, src, bytes, CU_STREAM_LEGACY, &c))
         return counted(ES_REAL(cuMemcpy)(dst, src, bytes));
     c = sync_on(c, CU_STREAM_LEGACY, CALLED);
-    return es_copy_end(&c, es_copy_staged(&c)
+    return es_copy_end(&c, es_copy_made(&c)
                                ? CUDA_SUCCESS
                                : ES_REAL(cuMemcpy)(dst + c.done, src + c.done, bytes - c.done));
 }
@@ -168,9 +168,9 @@ ES_EXPORT CUresult CUDAAPI cuMemcpy_ptds(CUdeviceptr dst, CUdeviceptr src, size_
     if (!unified(dst, src, bytes, CU_STREAM_PER_THREAD, &c))
         return counted(ES_REAL(cuMemcpy_ptds)(dst, src, bytes));
     c = sync_on(c, CU_STREAM_PER_THREAD, CALLED);
-    return es_copy_end(&c, es_copy_staged(&c) ? CUDA_SUCCESS
-                                              : ES_REAL(cuMemcpy_ptds)(dst + c.done, src + c.done,
-                                                                       bytes - c.done));
+    return es_copy_end(
+        &c, es_copy_made(&c) ? CUDA_SUCCESS
+                             : ES_REAL(cuMemcpy_ptds)(dst + c.done, src + c.done, bytes - c.done));
 }
 
 ES_EXPORT CUresult CUDAAPI cuMemcpyAsync(CUdeviceptr dst, CUdeviceptr src, size_t bytes, CUstream s)
@@ -180,9 +180,9 @@ ES_EXPORT CUresult CUDAAPI cuMemcpyAsync(CUdeviceptr dst, CUdeviceptr src, size_
     if (!unified(dst, src, bytes, ES_LEGACY(s), &c))
         return counted(ES_REAL(cuMemcpyAsync)(dst, src, bytes, s));
     c = async_on(c, ES_LEGACY(s), CALLED);
-    return es_copy_end(&c, es_copy_staged(&c) ? CUDA_SUCCESS
-                                              : ES_REAL(cuMemcpyAsync)(dst + c.done, src + c.done,
-                                                                       bytes - c.done, s));
+    return es_copy_end(&c, es_copy_made(&c) ? CUDA_SUCCESS
+                                            : ES_REAL(cuMemcpyAsync)(dst + c.done, src + c.done,
+                                                                     bytes - c.done, s));
 }
 
 ES_EXPORT CUresult CUDAAPI cuMemcpyAsync_ptsz(CUdeviceptr dst, CUdeviceptr src, size_t bytes,
@@ -193,7 +193,7 @@ ES_EXPORT CUresult CUDAAPI cuMemcpyAsync_ptsz(CUdeviceptr dst, CUdeviceptr src, 
     if (!unified(dst, src, bytes, ES_PER_THREAD(s), &c))
         return counted(ES_REAL(cuMemcpyAsync_ptsz)(dst, src, bytes, s));
     c = async_on(c, ES_PER_THREAD(s), CALLED);
-    return es_copy_end(&c, es_copy_staged(&c) ? CUDA_SUCCESS
-                                              : ES_REAL(cuMemcpyAsync_ptsz)(
-                                                    dst + c.done, src + c.done, bytes - c.done, s));
+    return es_copy_end(&c, es_copy_made(&c) ? CUDA_SUCCESS
+                                            : ES_REAL(cuMemcpyAsync_ptsz)(
+                                                  dst + c.done, src + c.done, bytes - c.done, s));
 }

@@ -321,31 +321,44 @@ static void try_to_stage(struct es_copy *c)
     errno = saved;
 }
 
-/* A synchronous copy behind queued work holds every other thread's launches while the driver waits
- * (tests/hardware/README.md). Waited for like this the same work holds nobody. Worth asking only
- * where there are other threads. */
-static void wait_apart(const struct es_copy *c)
+/* A synchronous copy behind queued work, and while it copies, holds every other thread's launches;
+ * the same copy made as an asynchronous one and waited for holds nobody, or less
+ * (tests/hardware/README.md). Worth it only where there are other threads. True: done; else it is
+ * left to the program's own call, which also knows the error. */
+static bool wait_apart(const struct es_copy *c)
 {
     CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
+    CUresult r = CUDA_ERROR_NOT_READY;
+    int saved = errno;
 
     if (options->mode != ES_MODE_REWRITE || es_count_submitters() < 2 || es_capture_open() ||
         !es_port_complete(port) || port->capture_mode(&mode) != CUDA_SUCCESS)
-        return;
-    if (port->stream_query(c->stream) == CUDA_ERROR_NOT_READY)
-        port->stream_wait(c->stream); /* an error is the copy's own to tell */
+        return false;
+    if (port->stream_query(c->stream) == CUDA_ERROR_NOT_READY &&
+        port->stream_wait(c->stream) == CUDA_SUCCESS) {
+        es_turn_begin(c->stream);
+        r = c->dir == ES_H2D ? port->copy_h2d(c->device, c->host, c->bytes, c->stream)
+                             : port->copy_d2h(c->host, c->device, c->bytes, c->stream);
+        es_turn_end();
+        if (r == CUDA_SUCCESS)
+            r = port->stream_wait(c->stream);
+    }
     port->capture_mode(&mode);
+    errno = saved;
+    return r == CUDA_SUCCESS;
 }
 
-bool es_copy_staged(struct es_copy *c)
+bool es_copy_made(struct es_copy *c)
 {
     c->done = 0;
-    c->holds = false;
+    c->holds = c->in_turn = false;
     try_to_stage(c);
     if (c->why == ES_WHY_NONE && c->done == c->bytes)
         return true;
-    if (!c->async && !c->holds)
-        wait_apart(c);
+    if (!c->async && !c->holds && wait_apart(c))
+        return true;
     es_turn_begin(c->stream);
+    c->in_turn = true;
     return false;
 }
 
@@ -353,7 +366,7 @@ CUresult es_copy_end(struct es_copy *c, CUresult result)
 {
     uint64_t blocked = options->log != ES_LOG_OFF ? now_ns() - c->begun_ns : 0;
 
-    if (c->why != ES_WHY_NONE || c->done < c->bytes)
+    if (c->in_turn)
         es_turn_end();
     let_go(c);
     if (c->walks && blocked >= WALKS_FROM_NS)

@@ -4,14 +4,15 @@
 /* One copy between a host range and a device range, from the program's call to its return:
  *
  *     es_copy_begin(&c);
- *     r = es_copy_staged(&c) ? CUDA_SUCCESS : <the call the program made, for what is left>;
+ *     r = es_copy_made(&c) ? CUDA_SUCCESS : <the call the program made, for what is left>;
  *     return es_copy_end(&c, r);
  *
- * es_copy_staged asks the policy and, if it says so, does the whole copy. What is left, from c.done
- * on, is all of it where the policy says no, or the end of it where staging could not go on: memory
- * ran short, or a driver call failed. So an error code is always that of the program's own call.
- * The promise of a copy done here is native's (design, law 3 and "A blocking call is also a
- * barrier"):
+ * es_copy_made asks the policy and, if it says so, does the whole copy; it may also make a
+ * synchronous one as an asynchronous one and wait for it, so that other threads are not held
+ * meanwhile. What is left, from c.done on, is all of it where the policy says no, or the end of it
+ * where staging could not go on: memory ran short, or a driver call failed. So an error code is
+ * always that of the program's own call. The promise of a copy done here is native's (design, law 3
+ * and "A blocking call is also a barrier"):
  *   - a synchronous copy has waited for all work before it on its stream;
  *   - an Async H2D copy has read its source, and waits for its stream only at sizes where native
  * does; where it waits, it reads the source after the wait, as native does;
@@ -36,6 +37,7 @@ struct es_copy {
     uint64_t done;      /* bytes, from the start, that were staged */
     enum es_reason why; /* why it was not staged */
     bool holds;         /* its stream, for this thread: until the end of the call */
+    bool in_turn;       /* the program's own call is being made */
     uint64_t begun_ns;
 };
 
@@ -45,7 +47,7 @@ void es_copy_configure(const struct es_port *port, const struct es_options *opti
                        unsigned threads);
 
 void es_copy_begin(struct es_copy *c);
-bool es_copy_staged(struct es_copy *c);
+bool es_copy_made(struct es_copy *c);
 CUresult es_copy_end(struct es_copy *c, CUresult result);
 
 /* The direction of a copy by unified addresses; false if it is not between device memory and host

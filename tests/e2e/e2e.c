@@ -163,8 +163,7 @@ bool e2e_is_native(void)
 bool e2e_is_rewritten(void)
 {
     return !e2e_is_native() && is_set_to("EPOCHSHIM_MIN_BYTES", "1") &&
-           is_set_to("EPOCHSHIM_WARMUP", "0") && is_set_to("EPOCHSHIM_SPLIT", "always") &&
-           !getenv("SIMGPU_PIN_LIMIT");
+           is_set_to("EPOCHSHIM_WARMUP", "0") && !getenv("SIMGPU_PIN_LIMIT");
 }
 
 long e2e_driver_calls(const char *function)

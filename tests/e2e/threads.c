@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* Two threads on one stream. To the other thread a copy is one operation, Async or not: what it
- * launches comes before or after the whole of it. */
+/* Two threads. To the other thread on its stream a copy is one operation, Async or not: what it
+ * launches comes before or after the whole of it. On another stream it goes on. */
 #include "tests/e2e/e2e.h"
 
 #include <pthread.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -75,4 +76,88 @@ TEST(threads, a_sync_copy_is_one_operation)
 TEST(threads, an_async_copy_is_one_operation)
 {
     sum_while_written(true);
+}
+
+/* Thread A's synchronous copy of case 5. */
+static struct {
+    bool to_device;
+    void *host;
+    CUdeviceptr device;
+    size_t bytes;
+    CUcontext context;
+    volatile int begun;
+    CUresult result;
+} waiting;
+
+static void *copy_behind_the_gate(void *unused)
+{
+    waiting.result = cuCtxSetCurrent(waiting.context);
+    __atomic_store_n(&waiting.begun, 1, __ATOMIC_SEQ_CST);
+    if (waiting.result == CUDA_SUCCESS)
+        waiting.result = waiting.to_device
+                             ? cuMemcpyHtoD(waiting.device, waiting.host, waiting.bytes)
+                             : cuMemcpyDtoH(waiting.host, waiting.device, waiting.bytes);
+    return unused;
+}
+
+static void launch_while_a_copy_waits(bool to_device, bool pinned, size_t bytes)
+{
+    struct e2e_gate gate;
+    void *host = NULL;
+    CUdeviceptr device;
+    pthread_t a;
+    CUstream s;
+
+    if (!pinned)
+        host = malloc(bytes);
+    else if (cuMemHostAlloc(&host, bytes, 0) != CUDA_SUCCESS)
+        return; /* the driver that pins so much in all (e2e/meson.build, "refused") */
+    device = e2e_device_alloc(bytes);
+    e2e_fill(host, bytes, 5);
+    OK(cuMemcpyHtoD(device, host, bytes));
+    if (!to_device)
+        memset(host, 0, bytes);
+    OK(cuStreamCreate(&s, CU_STREAM_NON_BLOCKING));
+    LAUNCH(s, "empty", );
+    OK(cuCtxSynchronize());
+    e2e_gate_make(&gate);
+    e2e_gate_close(&gate, CU_STREAM_LEGACY);
+    waiting.to_device = to_device;
+    waiting.host = host;
+    waiting.device = device;
+    waiting.bytes = bytes;
+    waiting.begun = 0;
+    OK(cuCtxGetCurrent(&waiting.context));
+    CHECK_EQ_INT(pthread_create(&a, NULL, copy_behind_the_gate, NULL), 0);
+    while (!__atomic_load_n(&waiting.begun, __ATOMIC_SEQ_CST))
+        sched_yield();
+    for (int i = 0; i < 300; i++) { /* by then A is in its copy, which natively holds these */
+        LAUNCH(s, "empty", );
+        sched_yield();
+    }
+    e2e_gate_open(&gate);
+    pthread_join(a, NULL);
+    OK(waiting.result);
+    if (!to_device)
+        CHECK(e2e_is_filled(host, bytes, 5));
+    CHECK(e2e_device_is_filled(device, bytes, 5));
+    e2e_gate_free(&gate);
+    OK(cuMemFree(device));
+    OK(cuStreamDestroy(s));
+    if (pinned)
+        OK(cuMemFreeHost(host));
+    else
+        free(host);
+}
+
+TEST(threads, case_5_a_waiting_copy_holds_nobody_elses_launches)
+{
+    static const size_t sizes[] = {1 << 10, 64 << 10, 1 << 20, 8 << 20};
+
+    e2e_setup();
+    if (e2e_is_native())
+        SKIP("natively a launch waits for another thread's synchronous copy");
+    for (int kind = 0; kind < 4; kind++)
+        for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
+            launch_while_a_copy_waits(kind & 1, kind & 2, sizes[i]);
 }

@@ -197,6 +197,7 @@ static void *open_later(void *)
 static void legacy()
 {
     cudaEvent_t e, f;
+    double begun;
 
     OK(cudaEventCreateWithFlags(&e, cudaEventDisableTiming));
     OK(cudaEventCreateWithFlags(&f, cudaEventDisableTiming));
@@ -206,6 +207,11 @@ static void legacy()
     printf("a gate on a blocking stream: query of the legacy stream %s, of an event recorded there %s\n",
            ready(cudaStreamQuery(cudaStreamLegacy)), ready(cudaEventQuery(e)));
     open_gate();
+    spin<<<1, 1, 0, blocking>>>(100000000);
+    begun = now_ms();
+    OK(cudaStreamSynchronize(cudaStreamLegacy));
+    printf("a kernel of 100 ms on a blocking stream: synchronize of the legacy stream took %.1f ms\n",
+           now_ms() - begun);
     close_gate(nb);
     OK(cudaEventRecord(e, nb));
     OK(cudaStreamWaitEvent(cudaStreamLegacy, e, 0));
