@@ -6,6 +6,7 @@
  * What a library is bound to stands in its relocated slots (ELF gABI, "Relocation"). */
 #include "intercept/bypass.h"
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
@@ -100,4 +101,29 @@ unsigned es_bypass_list(char *text, size_t size)
     text[0] = '\0';
     es_elf_each(visit, &l);
     return l.count;
+}
+
+static bool reads_device_memory(const struct es_object *o, void *unused)
+{
+    static const char *const names[] = {"libibverbs.so", "libfabric.so", "libgdrapi.so"};
+
+    (void)unused;
+    for (unsigned i = 0; i < sizeof names / sizeof *names; i++)
+        if (begins(o->soname, names[i]))
+            return true;
+    return false;
+}
+
+bool es_bypass_any(void)
+{
+    static _Atomic uint64_t looked_at; /* loads so far, times two, and the answer */
+    uint64_t loads = es_elf_loads(), before = atomic_load(&looked_at);
+    bool any;
+    char name[8];
+
+    if (before >> 1 == loads)
+        return before & 1;
+    any = es_elf_each(reads_device_memory, NULL) || es_bypass_list(name, sizeof name) > 0;
+    atomic_store(&looked_at, loads << 1 | any);
+    return any;
 }

@@ -232,17 +232,28 @@ const char *es_elf_needed(const struct es_object *o, unsigned i)
     return NULL;
 }
 
-static int read_unloads(struct dl_phdr_info *info, size_t size, void *arg)
+static int read_changes(struct dl_phdr_info *info, size_t size, void *arg)
 {
+    uint64_t *changes = arg;
+
     (void)size;
-    *(uint64_t *)arg = info->dlpi_subs;
+    changes[0] = info->dlpi_adds;
+    changes[1] = info->dlpi_subs;
     return 1;
+}
+
+uint64_t es_elf_loads(void)
+{
+    uint64_t n[2] = {0};
+
+    walk(read_changes, n);
+    return n[0];
 }
 
 uint64_t es_elf_unloads(void)
 {
-    uint64_t n = 0;
+    uint64_t n[2] = {0};
 
-    walk(read_unloads, &n);
-    return n;
+    walk(read_changes, n);
+    return n[1];
 }

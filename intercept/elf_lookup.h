@@ -71,4 +71,7 @@ const char *es_elf_needed(const struct es_object *object, unsigned i);
  * this does not change. */
 uint64_t es_elf_unloads(void);
 
+/* How many it has loaded so far. */
+uint64_t es_elf_loads(void);
+
 #endif

@@ -66,3 +66,16 @@ ES_EXPORT CUresult CUDAAPI cuDevicePrimaryCtxRelease_v2(CUdevice device)
     may_end();
     return ES_REAL(cuDevicePrimaryCtxRelease_v2)(device);
 }
+
+/* The second device's counts as a context that the program made: there is more than one then. */
+ES_EXPORT CUresult CUDAAPI cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device)
+{
+    static atomic_int first = -1;
+    int none = -1;
+
+    if (atomic_compare_exchange_strong(&first, &none, device) || none == device)
+        es_note(ES_SEEN_CONTEXT);
+    else
+        es_note(ES_SEEN_CONTEXT_MADE);
+    return ES_REAL(cuDevicePrimaryCtxRetain)(context, device);
+}

@@ -6,6 +6,7 @@
 
 #include "intercept/hooks.h"
 #include "shim/memory.h"
+#include "shim/turn.h"
 
 static CUresult noted(CUresult r, const void *p, size_t bytes, enum es_memory kind)
 {
@@ -27,6 +28,29 @@ static void note_allocation(CUdeviceptr p)
         es_memory_add(start, bytes, ES_MEM_FOREIGN, 0);
     else
         es_memory_add(p, 1, ES_MEM_FOREIGN, 0);
+}
+
+static CUresult born(CUresult r, const CUdeviceptr *p, size_t bytes)
+{
+    if (r == CUDA_SUCCESS)
+        es_memory_born(*p, bytes, es_turn_calls());
+    return r;
+}
+
+ES_EXPORT CUresult CUDAAPI cuMemAlloc_v2(CUdeviceptr *p, size_t bytes)
+{
+    es_note(ES_SEEN_DEVICE_ALLOC);
+    return born(ES_REAL(cuMemAlloc_v2)(p, bytes), p, bytes);
+}
+
+ES_EXPORT CUresult CUDAAPI cuMemAllocPitch_v2(CUdeviceptr *p, size_t *pitch, size_t width,
+                                              size_t height, unsigned element)
+{
+    CUresult r;
+
+    es_note(ES_SEEN_DEVICE_ALLOC);
+    r = ES_REAL(cuMemAllocPitch_v2)(p, pitch, width, height, element);
+    return r == CUDA_SUCCESS ? born(r, p, *pitch * height) : r;
 }
 
 ES_EXPORT CUresult CUDAAPI cuMemAllocManaged(CUdeviceptr *p, size_t bytes, unsigned flags)
@@ -270,4 +294,38 @@ ES_EXPORT CUresult CUDAAPI cuPointerGetAttributes(unsigned n, CUpointer_attribut
         if (which[i] == CU_POINTER_ATTRIBUTE_P2P_TOKENS)
             note_allocation(p);
     return ES_REAL(cuPointerGetAttributes)(n, which, values, p);
+}
+
+/* Variables of the program's code; a managed one is memory of the host, too. */
+static CUresult found(CUresult r, const CUdeviceptr *p, const size_t *bytes)
+{
+    CUpointer_attribute which[] = {CU_POINTER_ATTRIBUTE_IS_MANAGED};
+    unsigned managed = 0;
+    void *values[] = {&managed};
+
+    if (r == CUDA_SUCCESS && p &&
+        (es_port.pointer_attributes(1, which, values, *p) != CUDA_SUCCESS || managed))
+        es_memory_add(*p, bytes ? *bytes : 1, ES_MEM_MANAGED, 0);
+    return r;
+}
+
+ES_EXPORT CUresult CUDAAPI cuModuleGetGlobal_v2(CUdeviceptr *p, size_t *bytes, CUmodule module,
+                                                const char *name)
+{
+    es_note(ES_SEEN_MODULE);
+    return found(ES_REAL(cuModuleGetGlobal_v2)(p, bytes, module, name), p, bytes);
+}
+
+ES_EXPORT CUresult CUDAAPI cuLibraryGetGlobal(CUdeviceptr *p, size_t *bytes, CUlibrary library,
+                                              const char *name)
+{
+    es_note(ES_SEEN_MODULE);
+    return found(ES_REAL(cuLibraryGetGlobal)(p, bytes, library, name), p, bytes);
+}
+
+ES_EXPORT CUresult CUDAAPI cuLibraryGetManaged(CUdeviceptr *p, size_t *bytes, CUlibrary library,
+                                               const char *name)
+{
+    es_note(ES_SEEN_MODULE);
+    return found(ES_REAL(cuLibraryGetManaged)(p, bytes, library, name), p, bytes);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Streams come and go. A stream is destroyed in turn, like work: a copy of another thread that
- * holds it is not done with it. */
+/* Streams and events come and go. A stream is destroyed in turn, like work: a copy of another
+ * thread that holds it is not done with it. */
 #include "intercept/hooks.h"
 #include "shim/capture.h"
 #include "shim/turn.h"
@@ -58,4 +58,12 @@ ES_EXPORT CUresult CUDAAPI cuStreamDestroy_v2(CUstream s)
 {
     destroying(s);
     return destroyed(s, ES_REAL(cuStreamDestroy_v2)(s));
+}
+
+/* The time between two timing events must hold the work between them, on whatever stream of ours.
+ */
+ES_EXPORT CUresult CUDAAPI cuEventCreate(CUevent *event, unsigned flags)
+{
+    es_note(flags & CU_EVENT_DISABLE_TIMING ? ES_SEEN_EVENT : ES_SEEN_TIMING);
+    return ES_REAL(cuEventCreate)(event, flags);
 }

@@ -11,6 +11,7 @@
 #include <cuda.h>
 
 #include "shim/count.h"
+#include "shim/debt.h"
 #include "shim/port.h"
 
 enum es_hook {
@@ -35,6 +36,8 @@ static inline void es_note(enum es_seen group)
     if (__builtin_expect(!es_count_begun(), 0))
         es_root_begin();
     es_count(group);
+    if (__builtin_expect(es_debt_is_owed(), 0) && !es_count_is_ordered(group))
+        es_debt_settle();
 }
 
 /* The stream that handle 0 stands for. */

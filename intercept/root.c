@@ -15,6 +15,7 @@
 #include "policy/options.h"
 #include "shim/capture.h"
 #include "shim/copy.h"
+#include "shim/debt.h"
 #include "shim/memory.h"
 #include "shim/report.h"
 #include "shim/turn.h"
@@ -70,6 +71,9 @@ static void fill_port(void)
     ES_PORT(event_wait, cuEventSynchronize);
     ES_PORT(host_register, cuMemHostRegister_v2);
     ES_PORT(pointer_attributes, cuPointerGetAttributes);
+    ES_PORT(stream_create, cuStreamCreate);
+    ES_PORT(stream_flags, cuStreamGetFlags);
+    ES_PORT(stream_wait_event, cuStreamWaitEvent);
     ES_PORT(stream_query, cuStreamQuery);
     ES_PORT(stream_wait, cuStreamSynchronize);
     ES_PORT(stream_is_capturing, cuStreamIsCapturing);
@@ -81,7 +85,9 @@ static void fill_port(void)
     ES_PORT(context_flags, cuCtxGetFlags);
     ES_PORT(context_id, cuCtxGetId);
     ES_PORT(capture_mode, cuThreadExchangeStreamCaptureMode);
+    ES_PORT(device_attribute, cuDeviceGetAttribute);
 #undef ES_PORT
+    es_port.past_us = es_bypass_any;
 }
 
 /* In a forked child: CUDA does not work there if the parent used it, so the child stays native;
@@ -95,6 +101,7 @@ static void after_fork(void)
     es_memory_after_fork();
     es_capture_after_fork();
     es_pool_after_fork();
+    es_debt_after_fork();
     es_turn_after_fork();
     es_workers_after_fork();
 }
@@ -170,6 +177,7 @@ static void print_log(void)
                           .threads = copy_threads,
                           .ledger = &ledger,
                           .pool = es_pool_totals(),
+                          .early = es_debt_count(),
                           .is_cuda = es_code_is_cuda,
                           .place = es_code_place};
     int fd = open_log();

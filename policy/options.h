@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 enum es_mode { ES_MODE_OFF, ES_MODE_OBSERVE, ES_MODE_REWRITE };
+enum es_defer { ES_DEFER_SAFE, ES_DEFER_NEVER };
 enum es_log { ES_LOG_OFF, ES_LOG_SUMMARY, ES_LOG_FULL };
 
 struct es_options {
@@ -18,6 +19,7 @@ struct es_options {
     uint64_t pool;      /* bytes of pinned staging memory, at most, in each context */
     uint64_t chunk;     /* bytes of one staging chunk */
     uint64_t threads;   /* threads that copy, the caller included; 0: automatic */
+    enum es_defer defer;
     enum es_log log;
     char log_file[4096]; /* empty: stderr; %p, %e, %h not yet expanded */
     uint64_t limit;      /* copies that may be rewritten; UINT64_MAX: all */

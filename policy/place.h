@@ -33,6 +33,12 @@ struct es_copy_facts {
     bool several;       /* a function that may have given a stream work is unknown, and there are
                            threads: who submits where cannot be told */
     unsigned threads;   /* threads that would copy, the caller included */
+
+    /* To overtake the work queued on its stream, and return before it is done. */
+    bool legacy;     /* its stream is the legacy stream */
+    bool fresh;      /* nothing submitted can touch the device memory: it was born since */
+    bool busy;       /* its stream has work to overtake */
+    bool observable; /* something else may tell whether that work is done, or read its results */
 };
 
 /* Why a copy was left as the program made it. The text ends the line "native because ..." in the
@@ -66,12 +72,19 @@ enum es_reason {
         ES_REASON_COUNT
 };
 
-enum es_where { ES_NATIVE, ES_HOME };
+enum es_where {
+    ES_NATIVE,
+    ES_HOME, /* staged, on the stream that the program named */
+    ES_SIDE  /* staged, beside it: returns when the bytes are on their way */
+};
 
 struct es_place {
     enum es_where where;
     enum es_reason why; /* ES_WHY_NONE unless native */
 };
+
+/* Whether a copy may be one that overtakes, as far as its call says. */
+bool es_place_may_overtake(const struct es_copy_facts *f, const struct es_options *o);
 
 /* The part of the answer that needs no look at the memory: most copies are small, and end here. */
 enum es_reason es_place_early(enum es_direction dir, uint64_t bytes, unsigned threads,

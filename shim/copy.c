@@ -12,8 +12,10 @@
 
 #include "shim/capture.h"
 #include "shim/count.h"
+#include "shim/debt.h"
 #include "shim/ledger.h"
 #include "shim/memory.h"
+#include "shim/mutant.h"
 #include "shim/pages.h"
 #include "shim/pipe.h"
 #include "shim/pool.h"
@@ -26,6 +28,7 @@ static const struct es_port *port;
 static const struct es_options *options;
 static unsigned threads;
 static bool launch_blocking;
+static bool shared_queues;        /* streams may wait for each other in the hardware */
 static _Atomic uint64_t eligible; /* bytes, see es_copy_facts */
 
 /* A call that took so long may be followed up its stack: it costs it 3 % at most. */
@@ -34,11 +37,13 @@ enum { WALKS_FROM_NS = 20000 };
 void es_copy_configure(const struct es_port *p, const struct es_options *o, unsigned n)
 {
     const char *blocking = getenv("CUDA_LAUNCH_BLOCKING");
+    const char *connections = getenv("CUDA_DEVICE_MAX_CONNECTIONS");
 
     port = p;
     options = o;
     threads = n;
     launch_blocking = blocking && atoi(blocking) != 0;
+    shared_queues = connections && atoi(connections) < 8;
 }
 
 static uint64_t now_ns(void)
@@ -87,7 +92,7 @@ static enum es_memory kind_of_host(const struct es_copy *c)
         return ES_MEM_MANAGED;
     if (first.type == CU_MEMORYTYPE_DEVICE || last.type == CU_MEMORYTYPE_DEVICE)
         return ES_MEM_DEVICE;
-    if (first.type || last.type)
+    if ((first.type || last.type) && !ES_BROKEN(PINNED))
         return ES_MEM_PINNED;
     noted = es_memory_find(start, c->bytes); /* pinned somewhere in the middle? */
     return noted == ES_MEM_UNKNOWN ? ES_MEM_PAGEABLE : noted;
@@ -109,7 +114,7 @@ static enum es_memory kind_of_device(const struct es_copy *c, CUcontext context,
         (d.context && d.context != context)) /* pools and VMM name no context */
         return ES_MEM_PEER;
     if (c->device < d.start || c->device - d.start > d.bytes ||
-        d.bytes - (c->device - d.start) < c->bytes)
+        (d.bytes - (c->device - d.start) < c->bytes && !ES_BROKEN(DEVICE_END)))
         return ES_MEM_UNKNOWN;
     noted = es_memory_find(c->device, c->bytes);
     return noted == ES_MEM_UNKNOWN ? ES_MEM_DEVICE : noted;
@@ -134,6 +139,8 @@ static void gather(const struct es_copy *c, CUcontext context, struct es_copy_fa
     f->capturing = es_capture_open() ||
                    port->stream_is_capturing(c->stream, &capture) != CUDA_SUCCESS ||
                    capture != CU_STREAM_CAPTURE_STATUS_NONE;
+    if (ES_BROKEN(CAPTURE))
+        f->capturing = false;
     if (f->capturing)
         return;
     if (!es_memory_complete() || port->context_device(&device) != CUDA_SUCCESS ||
@@ -194,10 +201,10 @@ static enum es_reason take_turn(struct es_copy *c, const struct es_pipe_job *job
     for (int i = 0; i < ATTEMPTS; i++) {
         uint64_t on_legacy = es_turn_on_legacy();
 
-        if (job->may_wait && !wait_home(job))
+        if (job->may_wait && !ES_BROKEN(WAIT_TO_READ) && !wait_home(job))
             return ES_WHY_REFUSED;
         c->holds = es_turn_hold(c->stream);
-        if (c->holds && (!job->may_wait ||
+        if (c->holds && (!job->may_wait || ES_BROKEN(WAIT_TO_READ) ||
                          (port->stream_query(c->stream) == CUDA_SUCCESS &&
                           (c->stream == CU_STREAM_LEGACY || es_turn_on_legacy() == on_legacy))))
             return ES_WHY_NONE;
@@ -216,13 +223,46 @@ static uint64_t stage_h2d(struct es_copy *c, const struct es_pipe_job *job)
     let_go(c);
     /* A synchronous copy is a barrier: its return says that all work before it is done. If that
      * cannot be asked, the program's own call says it, with the last piece once more. */
-    if (!c->async && !wait_home(job))
+    if (!c->async && !ES_BROKEN(BARRIER) && !wait_home(job))
         done = (c->bytes - 1) / job->piece * job->piece;
     return done;
 }
 
+/* On a stream of our own, beside the queue: what was queued before cannot touch this memory.
+ * Nothing there waits for the program's work, so it ends in bounded time. False: nothing was done.
+ */
+static bool stage_beside(struct es_copy *c, struct es_pipe_job *job, CUcontext context, uint64_t id)
+{
+    CUstream side = es_debt_side_stream(port, context, id);
+
+    c->holds = side && es_turn_hold(ES_EVERY_STREAM);
+    if (!c->holds)
+        return false;
+    job->stream = side;
+    c->done = es_pipe_h2d(job);
+    if (c->done < c->bytes)
+        port->stream_wait(side); /* the rest is the program's own call, which waits for all else */
+    else
+        es_debt_owe(port);
+    return true;
+}
+
+/* At its place on its own stream. */
+static enum es_reason stage_at_home(struct es_copy *c, struct es_pipe_job *job)
+{
+    enum es_reason why;
+
+    es_turn_count_own(c->stream);
+    if (es_debt_is_owed())
+        es_debt_join(c->stream);
+    why = take_turn(c, job);
+    if (why == ES_WHY_NONE)
+        c->done = c->dir == ES_H2D ? stage_h2d(c, job) : es_pipe_d2h(job);
+    return why;
+}
+
 /* pre: context is current, the capture mode relaxed. Sets c->done. */
-static enum es_reason stage_at_home(struct es_copy *c, CUcontext context)
+static enum es_reason stage(struct es_copy *c, CUcontext context, enum es_where where)
 {
     struct es_chunk *chunks[ES_PIPE_CHUNKS];
     struct es_pipe_job job = {
@@ -249,10 +289,11 @@ static enum es_reason stage_at_home(struct es_copy *c, CUcontext context)
         return ES_WHY_NO_STAGING;
     most = most > ES_PIPE_CHUNKS ? ES_PIPE_CHUNKS : most;
     job.chunk_count = es_pool_lease(pool, (unsigned)(pieces < most ? pieces : most), chunks);
-    why = job.chunk_count ? take_turn(c, &job) : ES_WHY_NO_STAGING;
+    why = job.chunk_count ? ES_WHY_NONE : ES_WHY_NO_STAGING;
     if (why == ES_WHY_NONE) {
         job.workers = threads > 1 && pieces > 1 && es_workers_start(threads - 1) > 0;
-        c->done = c->dir == ES_H2D ? stage_h2d(c, &job) : es_pipe_d2h(&job);
+        if (where != ES_SIDE || !stage_beside(c, &job, context, id))
+            why = stage_at_home(c, &job);
     }
     es_pool_return(pool, chunks, job.chunk_count);
     if (why != ES_WHY_NONE)
@@ -271,7 +312,54 @@ void es_copy_begin(struct es_copy *c)
     c->begun_ns = options->log != ES_LOG_OFF ? now_ns() : 0;
 }
 
-static enum es_reason try_home(struct es_copy *c, CUcontext context)
+/* Whether anything but the program's own streams could tell that the work queued now is not done,
+ * or read its results (design, "Observable"). Asked of the whole past of the process: too careful,
+ * never wrong. Also true where our records may not hold: unknown functions, several contexts. */
+static bool is_observable(CUdevice device)
+{
+    static const enum es_seen groups[] = {ES_SEEN_HOST_FUNC, ES_SEEN_GRAPH_LAUNCH, ES_SEEN_MEMOP,
+                                          ES_SEEN_EXTERNAL,  ES_SEEN_FOREIGN,      ES_SEEN_CAPTURE,
+                                          ES_SEEN_TIMING,    ES_SEEN_CONTEXT_MADE};
+    int pageable = 1;
+
+    if (ES_BROKEN(OBSERVABLE))
+        return false;
+    for (size_t i = 0; i < sizeof groups / sizeof *groups; i++)
+        if (es_count_total(groups[i]))
+            return true;
+    return es_unknown_any() || es_memory_reached_host() || shared_queues || !port->context_id ||
+           port->device_attribute(&pageable, CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS, device) !=
+               CUDA_SUCCESS ||
+           pageable || !port->past_us || port->past_us();
+}
+
+/* pre: context is current. */
+static enum es_reason place_and_stage(struct es_copy *c, CUcontext context, struct es_copy_facts *f)
+{
+    CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
+    struct es_place place;
+    CUdevice device;
+
+    /* What we ask and allocate may be forbidden by another thread's capture; the program did not
+     * ask for it, so its capture must not pay. */
+    if (port->capture_mode(&mode) != CUDA_SUCCESS)
+        return ES_WHY_UNFIT;
+    if (es_place_may_overtake(f, options)) {
+        f->observable = port->context_device(&device) != CUDA_SUCCESS || is_observable(device);
+        f->busy = !f->observable && port->stream_query(c->stream) == CUDA_ERROR_NOT_READY;
+    }
+    gather(c, context, f);
+    place = es_place(f, options);
+    if (place.why == ES_WHY_NONE || place.why == ES_WHY_WARMUP)
+        atomic_fetch_add_explicit(&eligible, c->bytes, memory_order_relaxed);
+    if (place.why == ES_WHY_NONE)
+        place.why = stage(c, context, place.where);
+    port->capture_mode(&mode);
+    return place.why;
+}
+
+/* Stages the copy if it may be; says in c->why if not. */
+static void try_to_stage(struct es_copy *c)
 {
     struct es_copy_facts f = {.dir = c->dir,
                               .async = c->async,
@@ -280,32 +368,15 @@ static enum es_reason try_home(struct es_copy *c, CUcontext context)
                               .eligible = atomic_load_explicit(&eligible, memory_order_relaxed),
                               .rewritten = es_ledger_staged(),
                               .several = es_unknown_any() && es_count_submitters() > 1,
-                              .threads = threads};
-    CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
-    enum es_reason why = ES_WHY_UNFIT;
-
-    /* What we ask and allocate may be forbidden by another thread's capture; the program did not
-     * ask for it, so its capture must not pay. */
-    if (port->capture_mode(&mode) != CUDA_SUCCESS)
-        return ES_WHY_UNFIT;
-    gather(c, context, &f);
-    why = es_place(&f, options).why;
-    if (why == ES_WHY_NONE || why == ES_WHY_WARMUP)
-        atomic_fetch_add_explicit(&eligible, c->bytes, memory_order_relaxed);
-    if (why == ES_WHY_NONE)
-        why = stage_at_home(c, context);
-    port->capture_mode(&mode);
-    return why;
-}
-
-/* Stages the copy if it may be; says in c->why if not. */
-static void try_to_stage(struct es_copy *c)
-{
+                              .threads = threads,
+                              .legacy = c->stream == CU_STREAM_LEGACY};
     CUcontext current = NULL, context = NULL;
     int saved = errno, cancel;
 
+    f.fresh = !c->async && f.legacy && es_count_submitters() == 1 &&
+              es_memory_is_fresh(c->device, c->bytes, es_turn_calls());
     c->why = es_place_early(c->dir, c->bytes, threads, options);
-    if (c->why != ES_WHY_NONE)
+    if (c->why != ES_WHY_NONE && !es_place_may_overtake(&f, options))
         return;
     c->why = ES_WHY_UNFIT;
     /* A copy is no cancellation point, and workers hold pointers to this thread's stack. */
@@ -313,7 +384,7 @@ static void try_to_stage(struct es_copy *c)
     if (es_port_complete(port) && port->context_current(&current) == CUDA_SUCCESS &&
         context_of(c->stream, current, &context) &&
         (context == current || port->context_push(context) == CUDA_SUCCESS)) {
-        c->why = try_home(c, context);
+        c->why = place_and_stage(c, context, &f);
         if (context != current)
             port->context_pop(&context);
     }
@@ -353,9 +424,9 @@ bool es_copy_made(struct es_copy *c)
     c->done = 0;
     c->holds = c->in_turn = false;
     try_to_stage(c);
-    if (c->why == ES_WHY_NONE && c->done == c->bytes)
+    if (c->why == ES_WHY_NONE && (c->done == c->bytes || ES_BROKEN(REST)))
         return true;
-    if (!c->async && !c->holds && wait_apart(c))
+    if (!c->async && !c->holds && !ES_BROKEN(APART) && wait_apart(c))
         return true;
     es_turn_begin(c->stream);
     c->in_turn = true;

@@ -24,17 +24,20 @@
     X(RECORD, "event records")                                                                     \
     X(WAIT, "stream waits")                                                                        \
     X(EVENT, "events made or destroyed")                                                           \
+    X(TIMING, "timing events made")                                                                \
     X(STREAM, "streams made, set or destroyed")                                                    \
     X(SYNC, "synchronizes and queries")                                                            \
     X(CAPTURE, "captures begun or ended")                                                          \
     X(MEMOP, "stream memory operations")                                                           \
     X(EXTERNAL, "calls about semaphores and graphics")                                             \
+    X(DEVICE_ALLOC, "device allocations")                                                          \
     X(ALLOC, "allocations")                                                                        \
     X(FREE, "frees")                                                                               \
     X(FOREIGN, "memory shared or mapped")                                                          \
     X(ATTRIBUTE, "memory attributes")                                                              \
     X(MODULE, "calls about code")                                                                  \
     X(TEXTURE, "calls about textures")                                                             \
+    X(CONTEXT_MADE, "contexts made")                                                               \
     X(CONTEXT, "calls about contexts")                                                             \
     X(UNKNOWN, "calls of unknown functions")
 
@@ -63,6 +66,17 @@ static inline bool es_count_is_work(enum es_seen group)
     return group == ES_SEEN_COPY || group == ES_SEEN_COPY_OTHER || group == ES_SEEN_MEMSET ||
            group == ES_SEEN_MEMORY || group == ES_SEEN_LAUNCH || group == ES_SEEN_GRAPH_LAUNCH ||
            group == ES_SEEN_HOST_FUNC || group == ES_SEEN_MEMOP || group == ES_SEEN_UNKNOWN;
+}
+
+/* Whether a group of calls cannot tell what is done, or is ordered after it on its stream (debt.h).
+ */
+static inline bool es_count_is_ordered(enum es_seen group)
+{
+    return group == ES_SEEN_RESOLVE || group == ES_SEEN_START || group == ES_SEEN_EXPORT_TABLE ||
+           group == ES_SEEN_COPY || group == ES_SEEN_COPY_OTHER || group == ES_SEEN_MEMSET ||
+           group == ES_SEEN_MEMORY || group == ES_SEEN_LAUNCH || group == ES_SEEN_RECORD ||
+           group == ES_SEEN_WAIT || group == ES_SEEN_EVENT || group == ES_SEEN_TIMING ||
+           group == ES_SEEN_DEVICE_ALLOC;
 }
 
 static inline bool es_count_begun(void)

@@ -13,6 +13,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "shim/mutant.h"
+
 struct range {
     uint64_t start, end;
     uint64_t handle;
@@ -25,7 +27,13 @@ static size_t count, room;
 static uint64_t longest;
 static uint64_t *shared; /* handles, unsorted: few */
 static size_t shared_count, shared_room;
-static atomic_bool lost;
+static atomic_bool lost, reached_host;
+
+/* Allocated since the last work was given to a stream; one that finds no place is not fresh. */
+enum { BORN = 32 };
+static struct range born[BORN];
+static unsigned born_count;
+static uint64_t born_at;
 
 /* The array with room for one more element; NULL, and a lost record, without memory. */
 static void *with_room(void *array, size_t used, size_t *have, size_t size)
@@ -71,6 +79,8 @@ void es_memory_add(uint64_t start, uint64_t bytes, enum es_memory kind, uint64_t
     int saved = errno;
     struct range *bigger;
 
+    if (kind == ES_MEM_PINNED || kind == ES_MEM_MANAGED)
+        atomic_store(&reached_host, true);
     if (!start || !bytes)
         return;
     pthread_mutex_lock(&lock);
@@ -104,6 +114,9 @@ void es_memory_drop(uint64_t start, uint64_t bytes)
         memmove(&ranges[first], &ranges[last], (count - last) * sizeof *ranges);
         count -= last - first;
     }
+    for (unsigned i = 0; i < born_count; i++)
+        if (born[i].start - start < bytes)
+            born[i--] = born[--born_count];
     pthread_mutex_unlock(&lock);
 }
 
@@ -111,6 +124,8 @@ enum es_memory es_memory_find(uint64_t start, uint64_t bytes)
 {
     enum es_memory kind = ES_MEM_UNKNOWN;
 
+    if (ES_BROKEN(INSIDE) || ES_BROKEN(FOREIGN))
+        return kind;
     pthread_mutex_lock(&lock);
     for (size_t i = lower_bound(start > longest ? start - longest : 0);
          i < count && ranges[i].start < start + bytes; i++) {
@@ -155,6 +170,35 @@ void es_memory_handle_new(uint64_t handle)
 bool es_memory_complete(void)
 {
     return !atomic_load_explicit(&lost, memory_order_relaxed);
+}
+
+void es_memory_born(uint64_t start, uint64_t bytes, uint64_t calls)
+{
+    pthread_mutex_lock(&lock);
+    if (calls != born_at)
+        born_count = 0; /* those before are no longer fresh */
+    born_at = calls;
+    if (born_count < BORN)
+        born[born_count++] = (struct range){.start = start, .end = start + bytes};
+    pthread_mutex_unlock(&lock);
+}
+
+bool es_memory_is_fresh(uint64_t start, uint64_t bytes, uint64_t calls)
+{
+    bool fresh = false;
+
+    pthread_mutex_lock(&lock);
+    if (ES_BROKEN(FRESH))
+        calls = born_at;
+    for (unsigned i = 0; calls == born_at && !fresh && i < born_count; i++)
+        fresh = start >= born[i].start && start < born[i].end && born[i].end - start >= bytes;
+    pthread_mutex_unlock(&lock);
+    return fresh;
+}
+
+bool es_memory_reached_host(void)
+{
+    return atomic_load(&reached_host);
 }
 
 void es_memory_after_fork(void)

@@ -13,6 +13,8 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 
+#include "shim/mutant.h"
+
 struct slab {
     void *map;
     size_t bytes;
@@ -180,7 +182,7 @@ static void collect_complete(struct es_pool *p)
     p->pending_end = &p->pending;
     pthread_mutex_unlock(&p->lock);
     for (c = all; c; c = c->next)
-        if (p->port->event_query(c->event) == CUDA_SUCCESS)
+        if (ES_BROKEN(CHUNK_EVENT) || p->port->event_query(c->event) == CUDA_SUCCESS)
             c->pending = false;
     pthread_mutex_lock(&p->lock);
     while ((c = all)) {
@@ -292,7 +294,7 @@ void es_pool_return(struct es_pool *p, struct es_chunk **chunks, unsigned n)
 
     pthread_mutex_lock(&p->lock);
     for (unsigned i = n; i-- > 0;)
-        if (!chunks[i]->pending && !chunks[i]->lost)
+        if (!chunks[i]->pending && (!chunks[i]->lost || ES_BROKEN(LOST)))
             put_idle(p, chunks[i]);
     for (unsigned i = 0; i < n; i++)
         if (chunks[i]->pending)

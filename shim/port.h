@@ -31,7 +31,10 @@ struct es_port {
     CUresult (*host_register)(void *p, size_t bytes, unsigned flags);
 
     CUresult (*pointer_attributes)(unsigned n, CUpointer_attribute *which, void **values,
-                                   CUdeviceptr p); /* (cheap) */
+                                   CUdeviceptr p);         /* (cheap) */
+    CUresult (*stream_create)(CUstream *, unsigned flags); /* in the current context */
+    CUresult (*stream_flags)(CUstream, unsigned *);        /* (cheap) */
+    CUresult (*stream_wait_event)(CUstream, CUevent, unsigned flags);
     CUresult (*stream_query)(CUstream);
     CUresult (*stream_wait)(CUstream); /* blocks the host until what the stream holds now is done */
     CUresult (*stream_is_capturing)(CUstream, CUstreamCaptureStatus *); /* (cheap) */
@@ -43,13 +46,19 @@ struct es_port {
     CUresult (*context_flags)(unsigned *);                              /* (cheap) */
     CUresult (*context_id)(CUcontext, unsigned long long *); /* (cheap) NULL before driver 12.0 */
     CUresult (*capture_mode)(CUstreamCaptureMode *); /* (cheap) exchanges the thread's mode */
+    CUresult (*device_attribute)(int *, CUdevice_attribute, CUdevice); /* (cheap) */
+
+    /* Whether the process holds libraries that reach the device or its memory past us: those that
+     * read device memory without any CUDA call, or whose CUDA calls are not seen. */
+    bool (*past_us)(void);
 };
 
 static inline bool es_port_complete(const struct es_port *p)
 {
     return p->copy_h2d && p->copy_d2h && p->event_create && p->event_destroy && p->event_record &&
            p->event_query && p->event_wait && p->host_register && p->pointer_attributes &&
-           p->stream_query && p->stream_wait && p->stream_is_capturing && p->stream_context &&
+           p->stream_create && p->stream_flags && p->stream_wait_event && p->stream_query &&
+           p->stream_wait && p->device_attribute && p->stream_is_capturing && p->stream_context &&
            p->context_current && p->context_push && p->context_pop && p->context_device &&
            p->context_flags && p->capture_mode;
 }

@@ -209,6 +209,9 @@ static void put_staging(struct text *t, const struct es_report *r)
     if (r->pool.peak)
         put(t, "staging: %s pinned, copied by up to %u thread%s\n", size_text(r->pool.peak, a),
             r->threads, r->threads == 1 ? "" : "s");
+    if (r->early)
+        put(t, "early: %lu copies returned before the work that was queued ahead of them\n",
+            r->early);
     if (r->pool.refused_at)
         put(t, "staging: the driver refused to pin more, at %s\n",
             size_text(r->pool.refused_at, a));

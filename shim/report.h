@@ -20,6 +20,7 @@ struct es_report {
     unsigned threads;
     struct es_ledger *ledger; /* its sites are put together by caller */
     struct es_pool_totals pool;
+    unsigned long early; /* copies that returned before the work queued ahead of them */
 
     /* Whether a code address lies in CUDA's own code, which the program's programmer cannot change.
      */

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "shim/turn.h"
 
+#include "shim/debt.h"
+
 #include <pthread.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -12,14 +14,16 @@ static struct es_turn turns[THREADS];
 static atomic_uint used; /* slots that were ever taken */
 
 __attribute__((tls_model("initial-exec"))) __thread struct es_turn *es_turn_mine;
-atomic_uint es_turn_holds;
+atomic_uint es_turn_busy;
+enum { OWED = 1 << 16 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t released = PTHREAD_COND_INITIALIZER;
 static struct hold {
     CUstream stream;
     const struct es_turn *owner;
-} holds[HOLDS]; /* the first es_turn_holds of them; guarded by lock */
+} holds[HOLDS]; /* guarded by lock, like their count */
+static unsigned hold_count;
 
 /* Open addressing, read without a lock. DROPPED: goes on behind. */
 #define DROPPED ((CUstream)-1)
@@ -63,7 +67,7 @@ struct es_turn *es_turn_meet_thread(void)
     return es_turn_mine;
 }
 
-static bool is_nonblocking(CUstream stream)
+bool es_turn_is_nonblocking(CUstream stream)
 {
     unsigned at = (unsigned)((uintptr_t)stream >> 4) * 0x9E3779B1u >> 8;
 
@@ -94,7 +98,7 @@ void es_turn_forget(CUstream stream)
 {
     unsigned at = (unsigned)((uintptr_t)stream >> 4) * 0x9E3779B1u >> 8;
 
-    for (unsigned i = 0; stream && i < 64; i++) {
+    for (unsigned i = 0; stream && i < 64 && !ES_BROKEN(FORGET); i++) {
         CUstream held = stream;
 
         atomic_compare_exchange_strong(&nonblocking[(at + i) % STREAMS], &held, DROPPED);
@@ -109,14 +113,14 @@ static bool conflict(CUstream a, CUstream b)
         return true;
     if (a == b)
         return a != CU_STREAM_PER_THREAD; /* one handle, a stream in each thread */
-    if (a == CU_STREAM_LEGACY || b == CU_STREAM_LEGACY)
-        return !is_nonblocking(a == CU_STREAM_LEGACY ? b : a);
+    if ((a == CU_STREAM_LEGACY || b == CU_STREAM_LEGACY) && !ES_BROKEN(HOLD_LEGACY))
+        return !es_turn_is_nonblocking(a == CU_STREAM_LEGACY ? b : a);
     return false;
 }
 
 static bool is_held(CUstream stream, const struct es_turn *by)
 {
-    for (unsigned i = 0; i < atomic_load(&es_turn_holds); i++)
+    for (unsigned i = 0; i < hold_count; i++)
         if (holds[i].owner != by && conflict(holds[i].stream, stream))
             return true;
     return false;
@@ -133,6 +137,16 @@ void es_turn_wait(CUstream stream)
         atomic_store(&mine->stream, stream);
     }
     pthread_mutex_unlock(&lock);
+    if (atomic_load(&es_turn_busy) & OWED)
+        es_debt_join(stream);
+}
+
+void es_turn_owe(bool owed)
+{
+    if (owed)
+        atomic_fetch_or(&es_turn_busy, OWED);
+    else
+        atomic_fetch_and(&es_turn_busy, ~(unsigned)OWED);
 }
 
 static bool is_submitting(CUstream stream, const struct es_turn *but)
@@ -141,6 +155,22 @@ static bool is_submitting(CUstream stream, const struct es_turn *but)
         if (&turns[i] != but && conflict(atomic_load(&turns[i].stream), stream))
             return true;
     return atomic_load(&used) == THREADS;
+}
+
+uint64_t es_turn_calls(void)
+{
+    uint64_t sum = 0;
+
+    for (unsigned i = 0; i < atomic_load(&used); i++)
+        sum += atomic_load(&turns[i].calls);
+    return sum;
+}
+
+void es_turn_count_own(CUstream stream)
+{
+    if (ES_BROKEN(COUNT_OWN))
+        return;
+    es_turn_count(es_turn_mine ? es_turn_mine : es_turn_meet_thread(), stream);
 }
 
 uint64_t es_turn_on_legacy(void)
@@ -154,12 +184,10 @@ uint64_t es_turn_on_legacy(void)
 
 static void let_go(const struct es_turn *mine)
 {
-    unsigned n = atomic_load(&es_turn_holds);
-
-    for (unsigned i = 0; i < n; i++) {
+    for (unsigned i = 0; i < hold_count; i++) {
         if (holds[i].owner == mine) {
-            holds[i] = holds[n - 1];
-            atomic_store(&es_turn_holds, n - 1);
+            holds[i] = holds[--hold_count];
+            atomic_fetch_sub(&es_turn_busy, 1);
             break;
         }
     }
@@ -170,17 +198,15 @@ bool es_turn_hold(CUstream stream)
 {
     struct es_turn *mine = es_turn_mine ? es_turn_mine : es_turn_meet_thread();
     bool had = false;
-    unsigned n;
 
     pthread_mutex_lock(&lock);
     while (is_held(stream, mine))
         pthread_cond_wait(&released, &lock);
-    n = atomic_load(&es_turn_holds);
-    if (n < HOLDS) {
-        holds[n] = (struct hold){stream, mine};
-        atomic_store(&es_turn_holds, n + 1);
+    if (hold_count < HOLDS) {
+        holds[hold_count++] = (struct hold){stream, mine};
+        atomic_fetch_add(&es_turn_busy, 1);
         atomic_thread_fence(memory_order_seq_cst);
-        had = !is_submitting(stream, mine);
+        had = ES_BROKEN(HOLD_SEES) || !is_submitting(stream, mine);
         if (!had)
             let_go(mine);
     }
@@ -204,5 +230,6 @@ void es_turn_after_fork(void)
         if (&turns[i] != es_turn_mine)
             atomic_store(&turns[i].taken, false);
     }
-    atomic_store(&es_turn_holds, 0);
+    hold_count = 0;
+    atomic_store(&es_turn_busy, 0);
 }

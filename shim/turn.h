@@ -16,6 +16,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "shim/debt.h"
+#include "shim/mutant.h"
 #include "shim/port.h"
 
 /* For a call that is about every stream of a context. */
@@ -24,13 +26,26 @@
 struct es_turn {
     _Alignas(64) _Atomic(CUstream) stream; /* that the thread is submitting to; NULL: to none */
     atomic_bool taken;                     /* by a thread that lives */
-    _Atomic uint64_t on_legacy;            /* calls about the legacy stream, so far */
+    _Atomic uint64_t calls, on_legacy;     /* so far; on_legacy: about the legacy stream */
 };
 
 extern __attribute__((tls_model("initial-exec"))) __thread struct es_turn *es_turn_mine;
-extern atomic_uint es_turn_holds;
+extern atomic_uint es_turn_busy; /* nonzero: a call may have to wait, or to join a debt (debt.h) */
 struct es_turn *es_turn_meet_thread(void);
 void es_turn_wait(CUstream stream);
+
+static inline void es_turn_count(struct es_turn *mine, CUstream stream)
+{
+    if (ES_BROKEN(COUNT_CALLS))
+        return;
+    atomic_store_explicit(&mine->calls,
+                          atomic_load_explicit(&mine->calls, memory_order_relaxed) + 1,
+                          memory_order_relaxed);
+    if (stream == CU_STREAM_LEGACY || stream == ES_EVERY_STREAM)
+        atomic_store_explicit(&mine->on_legacy,
+                              atomic_load_explicit(&mine->on_legacy, memory_order_relaxed) + 1,
+                              memory_order_relaxed);
+}
 
 /* Around a call that gives a stream work. stream: never NULL. Begin blocks while another thread
  * holds the stream. Costs a store and a fence. */
@@ -40,14 +55,13 @@ static inline void es_turn_begin(CUstream stream)
 
     if (__builtin_expect(!mine, 0))
         mine = es_turn_meet_thread();
-    if (stream == CU_STREAM_LEGACY || stream == ES_EVERY_STREAM)
-        atomic_store_explicit(&mine->on_legacy,
-                              atomic_load_explicit(&mine->on_legacy, memory_order_relaxed) + 1,
-                              memory_order_relaxed);
+    es_turn_count(mine, stream);
     atomic_store_explicit(&mine->stream, stream, memory_order_relaxed);
     /* Either we see a hold that was taken before, or its taker sees us. */
     atomic_thread_fence(memory_order_seq_cst);
-    if (__builtin_expect(atomic_load_explicit(&es_turn_holds, memory_order_relaxed) != 0, 0))
+    if (ES_BROKEN(HOLD) && !es_debt_is_owed())
+        return;
+    if (__builtin_expect(atomic_load_explicit(&es_turn_busy, memory_order_relaxed) != 0, 0))
         es_turn_wait(stream);
 }
 
@@ -62,9 +76,21 @@ static inline void es_turn_end(void)
 bool es_turn_hold(CUstream stream);
 void es_turn_release(void);
 
+/* Whether a stream is known to be non-blocking. */
+bool es_turn_is_nonblocking(CUstream stream);
+
 /* How many calls so far were about the legacy stream, those in progress included: each may be what
  * the next work on a blocking stream has to wait for. */
 uint64_t es_turn_on_legacy(void);
+
+/* How many calls gave any stream work so far, those in progress included. */
+uint64_t es_turn_calls(void);
+
+/* Work that the engine itself gives a stream in the program's place. */
+void es_turn_count_own(CUstream stream);
+
+/* From now on every call that gives a stream work has to join a debt first, or has not. */
+void es_turn_owe(bool owed);
 
 /* Streams that were made non-blocking; of any other it is not known. */
 void es_turn_nonblocking(CUstream stream);

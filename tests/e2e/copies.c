@@ -134,6 +134,7 @@ TEST(copies, case_1_async_d2h_is_there_at_return)
         if (i > 0)
             p = calloc(1, n[i]);
         OK(cuMemsetD8(d, 0, n[i]));
+        OK(cuCtxSynchronize()); /* s knows nothing of the legacy stream */
         LAUNCH(s, "spin_ns", &delay);
         LAUNCH(s, "fill_u32", &d, &words, &value);
         OK(cuMemcpyDtoHAsync(p, d, n[i], s));
@@ -626,4 +627,60 @@ TEST(copies, chunks_held_behind_a_gate_are_not_waited_for)
     free(src);
     OK(cuStreamDestroy(gated));
     OK(cuStreamDestroy(idle));
+}
+
+/* Pinned memory is read and written when the stream comes to it, and the calls return at once. */
+TEST(copies, pinned_copies_behind_a_gate_keep_stream_order)
+{
+    enum { N = 64 * KiB };
+    CUdeviceptr from, to;
+    struct e2e_gate gate;
+    void *pinned;
+    CUstream s;
+
+    e2e_setup();
+    s = make_stream(CU_STREAM_NON_BLOCKING);
+    from = e2e_device_alloc(N);
+    to = e2e_device_alloc(N);
+    if (cuMemHostAlloc(&pinned, N, 0) != CUDA_SUCCESS)
+        SKIP("no pinned memory is left");
+    e2e_fill(pinned, N, 31);
+    OK(cuMemcpyHtoD(from, pinned, N));
+    memset(pinned, 0, N);
+    OK(cuCtxSynchronize());
+    e2e_gate_make(&gate);
+    e2e_gate_close(&gate, s);
+    OK(cuMemcpyDtoHAsync(pinned, from, N, s));
+    OK(cuMemcpyHtoDAsync(to, pinned, N, s));
+    e2e_gate_open(&gate);
+    OK(cuStreamSynchronize(s));
+    CHECK(e2e_is_filled(pinned, N, 31));
+    CHECK(e2e_device_is_filled(to, N, 31));
+    e2e_gate_free(&gate);
+    OK(cuMemFreeHost(pinned));
+    OK(cuMemFree(from));
+    OK(cuMemFree(to));
+    OK(cuStreamDestroy(s));
+}
+
+/* One call, one answer: nothing is copied by one that fails. */
+TEST(copies, beyond_the_end_of_an_allocation_nothing_is_copied)
+{
+    enum { N = 256 * KiB };
+    CUdeviceptr d;
+    void *src;
+
+    e2e_setup();
+    if (e2e_driver_calls("cuInit") < 0)
+        SKIP("what a real driver has behind an allocation is its own affair");
+    src = e2e_filled(4 * N, 8);
+    d = e2e_device_alloc(N);
+    OK(cuMemsetD8(d, 0, N));
+    CHECK(cuMemcpyHtoD(d, src, 4 * N) != CUDA_SUCCESS);
+    memset(src, 1, N);
+    OK(cuMemcpyDtoH(src, d, N));
+    for (int i = 0; i < N; i++)
+        CHECK_EQ_INT(((unsigned char *)src)[i], 0);
+    free(src);
+    OK(cuMemFree(d));
 }

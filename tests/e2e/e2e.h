@@ -17,6 +17,7 @@
 
 /* Initialises CUDA with device 0's primary context current, and loads the kernels, once. */
 void e2e_setup(void);
+void e2e_setup_without_pinned(void); /* no host memory that the device can access */
 
 /* A kernel of tests/kernels/kernels.cu. */
 CUfunction e2e_kernel(const char *name);

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 struct sim sim = {.lock = PTHREAD_MUTEX_INITIALIZER,
                   .changed = PTHREAD_COND_INITIALIZER,
@@ -45,12 +46,19 @@ uint64_t sim_now_ns(void)
 
 static void read_settings(void)
 {
-    static const char *const names[] = {"eager", "lazy", "random", "timed"};
+    static const char *const names[] = {"eager", "lazy", "random", "slow", "timed"};
     const char *s = getenv("SIMGPU_SCHED");
 
-    for (int i = 0; s && i < 4; i++)
-        if (strcmp(s, names[i]) == 0)
+    for (int i = 0; s; i++) {
+        if (i == sizeof names / sizeof *names) {
+            fprintf(stderr, "simgpu: SIMGPU_SCHED=%s is none of eager, lazy, random, slow, timed\n", s);
+            _exit(2);
+        }
+        if (strcmp(s, names[i]) == 0) {
             sim.scheduler = (enum sim_scheduler)i;
+            break;
+        }
+    }
     sim.seed = (s = getenv("SIMGPU_SEED")) ? strtoull(s, NULL, 10) : 1;
     sim.seed += !sim.seed; /* zero would stay zero */
     sim.version = (s = getenv("SIMGPU_DRIVER_VERSION")) ? atoi(s) : 13000;

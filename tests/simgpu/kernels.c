@@ -37,6 +37,8 @@ static void *at(const unsigned char *params, unsigned offset, uint64_t bytes)
 {
     void *p = sim_alias(u64(params, offset), bytes);
 
+    if (!p)
+        p = sim_pool_alias(u64(params, offset), bytes);
     if (!p && bytes) {
         fprintf(stderr, "simgpu: a kernel touches %llu bytes at 0x%llx, which it cannot\n",
                 (unsigned long long)bytes, (unsigned long long)u64(params, offset));

@@ -79,6 +79,18 @@ static CUresult free_on(CUstream handle, bool per_thread, CUdeviceptr p)
     return CUDA_SUCCESS;
 }
 
+void *sim_pool_alias(uint64_t address, size_t bytes)
+{
+    for (struct block *b = blocks; b; b = b->next) {
+        struct sim_region *r = b->region;
+
+        if (address >= r->start && address - r->start <= r->bytes &&
+            bytes <= r->bytes - (address - r->start) && b->freed && b->freed->state != SIM_DONE)
+            return (char *)r->alias + (address - r->start);
+    }
+    return NULL;
+}
+
 /* With the device's primary context. The bytes stay mapped, as in sim_end_memory. */
 void sim_end_pool(int device)
 {

@@ -210,6 +210,8 @@ void sim_run_some(void)
     else if (sim.scheduler == SIM_RANDOM)
         for (uint64_t n = random_number() % 4; n > 0 && run_one(random_number()); n--)
             ;
+    else if (sim.scheduler == SIM_SLOW && random_number() % 16 == 0)
+        run_one(random_number());
 }
 
 /* One step towards an operation: something it depends on, or itself. Each is looked at once in a
@@ -248,6 +250,7 @@ static bool run_for_wait(struct sim_op *op)
     case SIM_LAZY:
         return run_towards(op);
     case SIM_RANDOM:
+    case SIM_SLOW:
         return run_one(random_number());
     default:
         return false;

@@ -144,7 +144,7 @@ struct sim_region {
 /* --- the machine --- */
 
 enum { SIM_MOST_DEVICES = 8 };
-enum sim_scheduler { SIM_EAGER, SIM_LAZY, SIM_RANDOM, SIM_TIMED };
+enum sim_scheduler { SIM_EAGER, SIM_LAZY, SIM_RANDOM, SIM_SLOW, SIM_TIMED };
 
 struct sim {
     pthread_mutex_t lock;
@@ -234,6 +234,8 @@ struct sim_region *sim_device_memory(size_t bytes, struct CUctx_st *context, int
 void sim_discard(struct sim_region *region);
 void sim_end_memory(struct CUctx_st *context);
 void sim_end_pool(int device); /* pool.c */
+/* Where memory is that was freed into a pool behind work that still uses it; NULL: it is none. */
+void *sim_pool_alias(uint64_t address, size_t bytes);
 
 /* capture.c */
 CUresult sim_unsafe(void); /* a call that a global capture forbids */

@@ -79,6 +79,44 @@ TEST(place, table)
     }
 }
 
+/* A copy that overtakes: one thing less, and it is staged at its place, or native. */
+TEST(place, overtakes_only_what_cannot_be_told)
+{
+    const struct es_copy_facts good = {.dir = ES_H2D,
+                                       .bytes = 64 * MiB,
+                                       .host = ES_MEM_PAGEABLE,
+                                       .device = ES_MEM_DEVICE,
+                                       .threads = 8,
+                                       .legacy = true,
+                                       .fresh = true,
+                                       .busy = true};
+    const struct es_options o = {.mode = REWRITE, .limit = 9},
+                            never = {.mode = REWRITE, .limit = 9, .defer = ES_DEFER_NEVER};
+    struct es_copy_facts f = good;
+
+    CHECK_EQ_INT(es_place(&f, &o).where, ES_SIDE);
+    CHECK_EQ_INT(es_place(&f, &never).where, ES_HOME);
+    f.bytes = 4; /* behind a queue none is too small */
+    CHECK_EQ_INT(es_place(&f, &o).where, ES_SIDE);
+    CHECK_EQ_INT(es_place(&f, &never).where, ES_NATIVE);
+#define WITHOUT(change, expected)                                                                  \
+    f = good;                                                                                      \
+    change;                                                                                        \
+    CHECK_EQ_INT(es_place(&f, &o).where, expected)
+    WITHOUT(f.dir = ES_D2H, ES_HOME);
+    WITHOUT(f.async = true, ES_HOME);
+    WITHOUT(f.legacy = false, ES_HOME);
+    WITHOUT(f.fresh = false, ES_HOME);
+    WITHOUT(f.busy = false, ES_HOME);
+    WITHOUT(f.observable = true, ES_HOME);
+    WITHOUT(f.capturing = true, ES_NATIVE);
+    WITHOUT(f.host = ES_MEM_PINNED, ES_NATIVE);
+    WITHOUT(f.device = ES_MEM_FOREIGN, ES_NATIVE);
+    WITHOUT(f.sync_memops = true, ES_NATIVE);
+    WITHOUT(f.rewritten = 9, ES_NATIVE);
+#undef WITHOUT
+}
+
 TEST(place, every_reason_has_a_row)
 {
     for (enum es_reason w = 0; w < ES_REASON_COUNT; w++) {
