@@ -80,19 +80,25 @@ static bool describe(const struct dl_phdr_info *info, struct es_object *o)
 struct each {
     bool (*visit)(const struct es_object *, void *);
     void *arg;
+    unsigned seen;
 };
 
 static int visit_each(struct dl_phdr_info *info, size_t size, void *arg)
 {
-    const struct each *e = arg;
+    struct each *e = arg;
     struct es_object o;
+    unsigned order = e->seen++;
 
     (void)size;
-    return describe(info, &o) && e->visit(&o, e->arg);
+    if (!describe(info, &o))
+        return 0;
+    o.order = order;
+    return e->visit(&o, e->arg);
 }
 
 typedef int walk_fn(int (*)(struct dl_phdr_info *, size_t, void *), void *);
 static walk_fn *walk = dl_iterate_phdr;
+static uint64_t loaded_at_start;
 
 void es_elf_begin(void)
 {
@@ -104,11 +110,18 @@ void es_elf_begin(void)
 
     if (next)
         walk = (walk_fn *)next;
+    if (!loaded_at_start)
+        loaded_at_start = es_elf_loads();
+}
+
+bool es_elf_is_permanent(const struct es_object *o)
+{
+    return o->order < loaded_at_start;
 }
 
 bool es_elf_each(bool (*visit)(const struct es_object *, void *), void *arg)
 {
-    return walk(visit_each, &(struct each){visit, arg}) != 0;
+    return walk(visit_each, &(struct each){.visit = visit, .arg = arg}) != 0;
 }
 
 /* What to look for; out: where it was found. */

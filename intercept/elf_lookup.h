@@ -34,6 +34,7 @@ struct es_object {
     const ElfW(Word) * sysv_hash;
     const char *soname; /* "" if it has none */
     const ElfW(Dyn) * dynamic;
+    unsigned order;   /* of loading: 0 is the program */
     const char *path; /* as it was loaded; "" for the program */
     const ElfW(Rela) * jump_slots, *data_slots;
     size_t jump_slot_count, data_slot_count;
@@ -73,5 +74,8 @@ uint64_t es_elf_unloads(void);
 
 /* How many it has loaded so far. */
 uint64_t es_elf_loads(void);
+
+/* Whether an object was there when we were: those are never unloaded. */
+bool es_elf_is_permanent(const struct es_object *object);
 
 #endif

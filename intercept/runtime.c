@@ -6,7 +6,8 @@
  *
  * Looking takes some microseconds, so the answers are kept by caller. A library may be unloaded and
  * another one come to its place: an answer holds only as long as the loader has unloaded nothing
- * since (some 17 ns to ask), or when its caller was there at start. */
+ * since (some 17 ns to ask, under the loader's lock), or when caller and runtime were there at
+ * start. */
 #include "intercept/runtime.h"
 
 #include <driver_types.h>
@@ -32,9 +33,10 @@ static const char *const names[HOOKS] = {
 /* One caller's answers. Written by whoever makes version odd, read by anyone who finds it even and
  * unchanged. */
 enum { CALLERS = 64 };
+#define FOREVER UINT64_MAX
 static struct caller {
     _Atomic uintptr_t lo, hi; /* its object, [lo, hi) */
-    _Atomic uint64_t unloads; /* of the loader, when it was looked up */
+    _Atomic uint64_t unloads; /* of the loader, when it was looked up; FOREVER: never mind */
     _Atomic(void *) reals[HOOKS];
 } callers[CALLERS];
 static atomic_uint version, used;
@@ -79,6 +81,15 @@ static void *own(const struct es_object *caller, const char *name)
     return found;
 }
 
+/* Neither the caller nor its runtime can be unloaded. */
+static bool is_for_ever(const struct es_object *caller, const void *real)
+{
+    struct es_object runtime;
+
+    return es_elf_is_permanent(caller) && es_elf_by_address(real, &runtime) &&
+           es_elf_is_permanent(&runtime);
+}
+
 void *es_runtime_own(const void *site, const char *name)
 {
     struct es_object caller;
@@ -95,7 +106,7 @@ static void *look_up(const struct es_object *caller, const char *name)
     return found ? found : es_elf_first(name, es_driver_is_ours);
 }
 
-static void *kept(enum runtime_hook hook, uintptr_t site, uint64_t unloads)
+static void *kept(enum runtime_hook hook, uintptr_t site)
 {
     unsigned v = atomic_load_explicit(&version, memory_order_acquire);
     unsigned n = atomic_load_explicit(&used, memory_order_relaxed);
@@ -106,7 +117,9 @@ static void *kept(enum runtime_hook hook, uintptr_t site, uint64_t unloads)
 
         if (site >= atomic_load_explicit(&c->lo, memory_order_relaxed) &&
             site < atomic_load_explicit(&c->hi, memory_order_relaxed)) {
-            if (atomic_load_explicit(&c->unloads, memory_order_relaxed) == unloads)
+            uint64_t unloads = atomic_load_explicit(&c->unloads, memory_order_relaxed);
+
+            if (unloads == FOREVER || unloads == es_elf_unloads())
                 real = atomic_load_explicit(&c->reals[hook], memory_order_relaxed);
             break;
         }
@@ -141,17 +154,18 @@ static void keep(const struct es_object *caller, uint64_t unloads, void *const *
 
 static void *real_of(enum runtime_hook hook, const void *site)
 {
-    uint64_t unloads = es_elf_unloads();
-    void *real = kept(hook, (uintptr_t)site, unloads), *reals[HOOKS];
+    void *real = kept(hook, (uintptr_t)site), *reals[HOOKS];
     struct es_object caller;
+    uint64_t unloads;
 
     if (real)
         return real;
+    unloads = es_elf_unloads();
     if (!es_elf_by_address(site, &caller))
         return look_up(NULL, names[hook]);
     for (enum runtime_hook h = 0; h < HOOKS; h++)
         reals[h] = look_up(&caller, names[h]);
-    keep(&caller, unloads, reals);
+    keep(&caller, is_for_ever(&caller, reals[hook]) ? FOREVER : unloads, reals);
     return reals[hook];
 }
 

@@ -92,7 +92,9 @@ static enum es_memory kind_of_host(const struct es_copy *c)
         return ES_MEM_MANAGED;
     if (first.type == CU_MEMORYTYPE_DEVICE || last.type == CU_MEMORYTYPE_DEVICE)
         return ES_MEM_DEVICE;
-    if ((first.type || last.type) && !ES_BROKEN(PINNED))
+    if (ES_BROKEN(PINNED))
+        return ES_MEM_PAGEABLE;
+    if (first.type || last.type)
         return ES_MEM_PINNED;
     noted = es_memory_find(start, c->bytes); /* pinned somewhere in the middle? */
     return noted == ES_MEM_UNKNOWN ? ES_MEM_PAGEABLE : noted;
