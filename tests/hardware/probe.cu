@@ -1,53 +1,13 @@
 // SPDX-License-Identifier: MIT
 // Asks the real driver what the shim assumes of it, and prints the answers. Measurements, not a test:
 // README.md keeps what they were, with date and versions.
-#include <cstdint>
-#include <cstdio>
-#include <cstdlib>
 #include <cstring>
 #include <cuda.h>
-#include <cuda_runtime.h>
 #include <dlfcn.h>
 #include <pthread.h>
 #include <sys/mman.h>
-#include <time.h>
 
-#define OK(call)                                                                                   \
-    do {                                                                                           \
-        int r_ = (int)(call);                                                                      \
-        if (r_ != 0) {                                                                             \
-            printf("%s:%d: %s gives %d\n", __FILE__, __LINE__, #call, r_);                         \
-            exit(1);                                                                               \
-        }                                                                                          \
-    } while (0)
-
-static double now_us()
-{
-    timespec t;
-
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return t.tv_sec * 1e6 + t.tv_nsec / 1e3;
-}
-
-__global__ void spin(uint64_t ns)
-{
-    uint64_t start, now;
-
-    asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(start));
-    do {
-        asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(now));
-    } while (now - start < ns);
-}
-
-__global__ void gate(const volatile uint32_t *flag)
-{
-    while (*flag == 0)
-        ;
-}
-
-__global__ void empty()
-{
-}
+#include "measure.h"
 
 static volatile uint32_t *flag;
 

@@ -1,57 +1,17 @@
 // SPDX-License-Identifier: MIT
 // Asks the real driver about order: who is held while a thread waits, what a wait orders, what a capture
 // forbids. Prints the answers; README.md keeps what they were. Each line is a measurement, not a test.
-#include <cstdint>
-#include <cstdio>
-#include <cstdlib>
 #include <cstring>
 #include <cuda.h>
-#include <cuda_runtime.h>
 #include <pthread.h>
-#include <time.h>
 
-#define OK(call)                                                                                   \
-    do {                                                                                           \
-        int r_ = (int)(call);                                                                      \
-        if (r_ != 0) {                                                                             \
-            printf("%s:%d: %s gives %d\n", __FILE__, __LINE__, #call, r_);                         \
-            exit(1);                                                                               \
-        }                                                                                          \
-    } while (0)
-
-static double now_ms()
-{
-    timespec t;
-
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return t.tv_sec * 1e3 + t.tv_nsec / 1e6;
-}
+#include "measure.h"
 
 static void pause_ms(long ms)
 {
     timespec t = {ms / 1000, ms % 1000 * 1000000};
 
     nanosleep(&t, NULL);
-}
-
-__global__ void spin(uint64_t ns)
-{
-    uint64_t start, now;
-
-    asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(start));
-    do {
-        asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(now));
-    } while (now - start < ns);
-}
-
-__global__ void gate(const volatile uint32_t *flag)
-{
-    while (*flag == 0)
-        ;
-}
-
-__global__ void empty()
-{
 }
 
 __global__ void say()

@@ -4,44 +4,11 @@
 // preloaded, and compare.
 #include <algorithm>
 #include <atomic>
-#include <cstdint>
-#include <cstdio>
-#include <cstdlib>
 #include <cstring>
-#include <cuda_runtime.h>
 #include <thread>
-#include <time.h>
 #include <vector>
 
-#define OK(call)                                                                                   \
-    do {                                                                                           \
-        if ((call) != cudaSuccess) {                                                               \
-            printf("%s failed\n", #call);                                                          \
-            exit(1);                                                                               \
-        }                                                                                          \
-    } while (0)
-
-static double now_ms()
-{
-    timespec t;
-
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return t.tv_sec * 1e3 + t.tv_nsec / 1e6;
-}
-
-__global__ void spin(uint64_t ns)
-{
-    uint64_t start, now;
-
-    asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(start));
-    do {
-        asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(now));
-    } while (now - start < ns);
-}
-
-__global__ void empty()
-{
-}
+#include "measure.h"
 
 int main()
 {
