@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Streams and events come and go. A stream is destroyed in turn, like work: a copy of another
+/* Streams come and go. A stream is destroyed in turn, like work: a copy of another
  * thread that holds it is not done with it. */
 #include "intercept/hooks.h"
 #include "shim/capture.h"
@@ -58,12 +58,4 @@ ES_EXPORT CUresult CUDAAPI cuStreamDestroy_v2(CUstream s)
 {
     destroying(s);
     return destroyed(s, ES_REAL(cuStreamDestroy_v2)(s));
-}
-
-/* The time between two timing events must hold the work between them, on whatever stream of ours.
- */
-ES_EXPORT CUresult CUDAAPI cuEventCreate(CUevent *event, unsigned flags)
-{
-    es_note(flags & CU_EVENT_DISABLE_TIMING ? ES_SEEN_EVENT : ES_SEEN_TIMING);
-    return ES_REAL(cuEventCreate)(event, flags);
 }

@@ -2,6 +2,7 @@
 #include "intercept/trampoline.h"
 
 #include "intercept/hooks.h"
+#include "shim/event.h"
 #include "shim/unknown.h"
 
 /* The assembler's side. */
@@ -44,6 +45,8 @@ void *es_trampoline_called(unsigned number)
 
     if (number < ES_HOOK_COUNT) {
         es_note(groups[number]);
+        if (groups[number] == ES_SEEN_GRAPH || groups[number] == ES_SEEN_EXTERNAL)
+            es_event_stop();
         return es_driver_real(number);
     }
     s = &spares[number - ES_HOOK_COUNT];

@@ -23,6 +23,7 @@
     X(HOST_FUNC, "host functions")                                                                 \
     X(RECORD, "event records")                                                                     \
     X(WAIT, "stream waits")                                                                        \
+    X(NEEDLESS, "stream waits left out, their events being complete")                              \
     X(EVENT, "events made or destroyed")                                                           \
     X(TIMING, "timing events made")                                                                \
     X(STREAM, "streams made, set or destroyed")                                                    \
@@ -75,8 +76,8 @@ static inline bool es_count_is_ordered(enum es_seen group)
     return group == ES_SEEN_RESOLVE || group == ES_SEEN_START || group == ES_SEEN_EXPORT_TABLE ||
            group == ES_SEEN_COPY || group == ES_SEEN_COPY_OTHER || group == ES_SEEN_MEMSET ||
            group == ES_SEEN_MEMORY || group == ES_SEEN_LAUNCH || group == ES_SEEN_RECORD ||
-           group == ES_SEEN_WAIT || group == ES_SEEN_EVENT || group == ES_SEEN_TIMING ||
-           group == ES_SEEN_DEVICE_ALLOC;
+           group == ES_SEEN_WAIT || group == ES_SEEN_NEEDLESS || group == ES_SEEN_EVENT ||
+           group == ES_SEEN_TIMING || group == ES_SEEN_DEVICE_ALLOC;
 }
 
 static inline bool es_count_begun(void)

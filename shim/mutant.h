@@ -31,6 +31,8 @@
     X(APART, "a waiting copy does not hold other threads' launches")                               \
     X(DEVICE_END, "a copy stays inside its allocation")                                            \
     X(FORGET, "a destroyed stream's handle may be another kind of stream's")                       \
+    X(RECORDED, "an event that is recorded again is no longer complete")                           \
+    X(FORK, "in a capture every wait is made")                                                     \
     X(LOST, "a chunk that no event tells of is used by nobody any more")                           \
     X(ERROR, "a failed driver call leaves the rest to the program's own")
 

@@ -50,6 +50,96 @@ static bool has(CUdeviceptr p, uint32_t value)
     return good;
 }
 
+/* A wait for what is known to be done is left out; after another record it is made again. First in
+ * its process: graphs, which others here make, end all knowledge of events. */
+TEST(order, case_47_only_a_known_end_makes_a_wait_needless)
+{
+    CUstream from, to;
+    CUdeviceptr d, out;
+    struct e2e_gate gate;
+    CUevent e;
+    long before;
+
+    e2e_setup();
+    from = make_stream(CU_STREAM_NON_BLOCKING);
+    to = make_stream(CU_STREAM_NON_BLOCKING);
+    e = make_event();
+    d = e2e_device_alloc(BYTES);
+    out = e2e_device_alloc(BYTES);
+    e2e_gate_make(&gate);
+    fill(from, d, 1);
+    OK(cuEventRecord(e, from));
+    OK(cuEventSynchronize(e));
+    before = e2e_driver_calls("cuStreamWaitEvent");
+    OK(cuStreamWaitEvent(to, e, 0));
+    OK(cuStreamWaitEvent(to, e, 0));
+    if (before >= 0)
+        CHECK_EQ_INT(e2e_driver_calls("cuStreamWaitEvent") - before, e2e_is_native() ? 2 : 0);
+    e2e_gate_close(&gate, from);
+    fill(from, d, 2);
+    OK(cuEventRecord(e, from));
+    OK(cuStreamWaitEvent(to, e, 0)); /* now it counts */
+    copy(to, d, out);
+    e2e_gate_open(&gate);
+    OK(cuStreamSynchronize(to));
+    CHECK(has(out, 2));
+    OK(cuEventQuery(e));
+    e2e_gate_free(&gate);
+    OK(cuEventDestroy(e));
+    OK(cuMemFree(d));
+    OK(cuMemFree(out));
+    OK(cuStreamDestroy(from));
+    OK(cuStreamDestroy(to));
+}
+
+/* In a capture a wait for an event from outside is refused, though the event is complete. */
+TEST(order, in_a_capture_a_wait_is_never_needless)
+{
+    CUgraph graph = NULL;
+    CUevent e;
+    CUstream s;
+
+    e2e_setup();
+    s = make_stream(CU_STREAM_NON_BLOCKING);
+    e = make_event();
+    OK(cuEventRecord(e, CU_STREAM_LEGACY));
+    OK(cuEventSynchronize(e));
+    OK(cuStreamBeginCapture(s, CU_STREAM_CAPTURE_MODE_RELAXED));
+    CHECK_EQ_INT(cuStreamWaitEvent(s, e, 0), CUDA_ERROR_STREAM_CAPTURE_ISOLATION);
+    cuStreamEndCapture(s, &graph);
+    OK(cuEventDestroy(e));
+    OK(cuStreamDestroy(s));
+}
+
+/* A handle that comes back for another event brings nothing of the old one's. */
+TEST(order, an_events_handle_that_comes_back_is_another_event)
+{
+    CUdeviceptr d, out;
+    CUstream from, to;
+
+    e2e_setup();
+    from = make_stream(CU_STREAM_NON_BLOCKING);
+    to = make_stream(CU_STREAM_NON_BLOCKING);
+    d = e2e_device_alloc(BYTES);
+    out = e2e_device_alloc(BYTES);
+    for (uint32_t i = 1; i <= 20; i++) {
+        CUevent e = make_event();
+
+        fill(from, d, i);
+        OK(cuEventRecord(e, from));
+        OK(cuStreamWaitEvent(to, e, 0));
+        copy(to, d, out);
+        OK(cuEventRecord(e, to));
+        OK(cuEventSynchronize(e));
+        CHECK(has(out, i));
+        OK(cuEventDestroy(e));
+    }
+    OK(cuMemFree(d));
+    OK(cuMemFree(out));
+    OK(cuStreamDestroy(from));
+    OK(cuStreamDestroy(to));
+}
+
 /* The bytes of a D2H copy to pinned memory are there when any of these says that it is done. */
 TEST(order, case_21_whoever_says_that_a_copy_is_done)
 {

@@ -17,7 +17,7 @@ rules = re.findall(r'^    X\((\w+), "(.*)"\)', pathlib.Path(root, "shim/mutant.h
 WAYS = [(program, [flavour, seed, 40], scheduler)
         for seed in (1, 1001) for flavour, scheduler in
         (("plain", "slow"), ("plain", "lazy"), ("mapped", "slow"), ("threads", "random"), ("mapped", "lazy"))]
-WAYS += [(f"{e2e}/e2e-{name}", [], scheduler) for name in ("threads", "copies", "capture", "context")
+WAYS += [(f"{e2e}/e2e-{name}", [], scheduler) for name in ("order", "threads", "copies", "capture", "context")
          for scheduler in ("random", "lazy")]
 WAYS += [(program, [flavour, seed, 40], "slow") for seed in (2001, 3001, 4001) for flavour in ("plain", "threads")]
 good = True

@@ -52,6 +52,8 @@ TEST(options, each_is_read)
     CHECK_EQ_U64(parse("EPOCHSHIM_LIMIT=0", NULL).limit, 0);
     CHECK(parse("EPOCHSHIM_VERIFY=1", NULL).verify);
     CHECK(parse("EPOCHSHIM_HELP=1", NULL).help);
+    CHECK(!parse("EPOCHSHIM_ELIDE=0", NULL).elide);
+    CHECK_EQ_INT(parse("EPOCHSHIM_DEFER=never", NULL).defer, ES_DEFER_NEVER);
     CHECK_EQ_STR(parse("EPOCHSHIM_LOG_FILE=/tmp/x.%p", NULL).log_file, "/tmp/x.%p");
     CHECK_EQ_STR(parse("EPOCHSHIM_LOG_FILE=stderr", NULL).log_file, "");
     CHECK_EQ_U64(parse("EPOCHSHIM_LIMIT=all", NULL).limit, UINT64_MAX);
