@@ -32,9 +32,11 @@ static bool begins(const char *text, const char *with)
     return strncmp(text, with, strlen(with)) == 0;
 }
 
+/* A large library refers to a hundred thousand names: most are told by how they begin. */
 static bool is_hook(const char *name)
 {
-    return es_driver_is_hook(name) || es_runtime_is_hook(name);
+    return (begins(name, "cu") || begins(name, "__cuda")) &&
+           (es_driver_is_hook(name) || es_runtime_is_hook(name));
 }
 
 /* A library that looks the driver up names it. */

@@ -375,7 +375,7 @@ static void try_to_stage(struct es_copy *c)
     CUcontext current = NULL, context = NULL;
     int saved = errno, cancel;
 
-    f.fresh = !c->async && f.legacy && es_count_submitters() == 1 &&
+    f.fresh = !c->async && f.legacy && es_count_submitters() == 1 && es_turn_alone() &&
               es_memory_is_fresh(c->device, c->bytes, es_turn_calls());
     c->why = es_place_early(c->dir, c->bytes, threads, options);
     if (c->why != ES_WHY_NONE && !es_place_may_overtake(&f, options))

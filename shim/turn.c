@@ -157,6 +157,11 @@ static bool is_submitting(CUstream stream, const struct es_turn *but)
     return atomic_load(&used) == THREADS;
 }
 
+bool es_turn_alone(void)
+{
+    return atomic_load(&used) <= 1;
+}
+
 uint64_t es_turn_calls(void)
 {
     uint64_t sum = 0;

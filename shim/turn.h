@@ -83,6 +83,9 @@ bool es_turn_is_nonblocking(CUstream stream);
  * the next work on a blocking stream has to wait for. */
 uint64_t es_turn_on_legacy(void);
 
+/* Whether no other thread ever gave a stream work beside this one's life. */
+bool es_turn_alone(void);
+
 /* How many calls gave any stream work so far, those in progress included. */
 uint64_t es_turn_calls(void);
 
