@@ -12,7 +12,7 @@ import sys
 import tempfile
 
 import tap
-from tap import check
+from tap import check, skip
 
 shim, empty = (os.path.abspath(p) for p in sys.argv[1:3])
 
@@ -70,8 +70,7 @@ for order in ("{j}:{s}", "{s}:{j}"):
         done = run([sys.executable, "-c", "print(len([0] * 100000))"], order.format(j=jemalloc, s=shim))
         check(name, done.returncode == 0 and done.stdout == "100000\n" and not done.stderr, done.stderr)
     else:
-        results.append(True)
-        print(f"ok {len(results)} - {name} # SKIP libjemalloc2 is not installed")
+        skip(name, "libjemalloc2 is not installed")
 
 # A program under AddressSanitizer: clang links its runtime in, gcc's must be preloaded first.
 with tempfile.TemporaryDirectory() as folder:
@@ -83,8 +82,7 @@ with tempfile.TemporaryDirectory() as folder:
             [compiler, "-fsanitize=address", "-x", "c", "-", "-o", program, "-ldl"], input=source, text=True,
             capture_output=True).returncode == 0
         if not built:
-            results.append(True)
-            print(f"ok {len(results)} - {name} # SKIP {compiler} cannot build it")
+            skip(name, f"{compiler} cannot build it")
             continue
         runtime = subprocess.run(["gcc", "-print-file-name=libasan.so"], capture_output=True, text=True).stdout.strip()
         done = run([program], f"{runtime}:{shim}" if compiler == "gcc" else shim)
