@@ -59,9 +59,9 @@ static bool unified(CUdeviceptr dst, CUdeviceptr src, size_t bytes, CUstream str
     return true;
 }
 
-static CUresult counted(CUresult r)
+static CUresult counted(CUstream stream, CUresult r)
 {
-    es_turn_end();
+    es_turn_given(stream, es_count_effects(ES_SEEN_COPY_OTHER));
     return r;
 }
 
@@ -154,7 +154,7 @@ ES_EXPORT CUresult CUDAAPI cuMemcpy(CUdeviceptr dst, CUdeviceptr src, size_t byt
     struct es_copy c;
 
     if (!unified(dst, src, bytes, CU_STREAM_LEGACY, &c))
-        return counted(ES_REAL(cuMemcpy)(dst, src, bytes));
+        return counted(CU_STREAM_LEGACY, ES_REAL(cuMemcpy)(dst, src, bytes));
     c = sync_on(c, CU_STREAM_LEGACY, CALLED);
     return es_copy_end(&c, es_copy_made(&c)
                                ? CUDA_SUCCESS
@@ -166,7 +166,7 @@ ES_EXPORT CUresult CUDAAPI cuMemcpy_ptds(CUdeviceptr dst, CUdeviceptr src, size_
     struct es_copy c;
 
     if (!unified(dst, src, bytes, CU_STREAM_PER_THREAD, &c))
-        return counted(ES_REAL(cuMemcpy_ptds)(dst, src, bytes));
+        return counted(CU_STREAM_PER_THREAD, ES_REAL(cuMemcpy_ptds)(dst, src, bytes));
     c = sync_on(c, CU_STREAM_PER_THREAD, CALLED);
     return es_copy_end(
         &c, es_copy_made(&c) ? CUDA_SUCCESS
@@ -178,7 +178,7 @@ ES_EXPORT CUresult CUDAAPI cuMemcpyAsync(CUdeviceptr dst, CUdeviceptr src, size_
     struct es_copy c;
 
     if (!unified(dst, src, bytes, ES_LEGACY(s), &c))
-        return counted(ES_REAL(cuMemcpyAsync)(dst, src, bytes, s));
+        return counted(ES_LEGACY(s), ES_REAL(cuMemcpyAsync)(dst, src, bytes, s));
     c = async_on(c, ES_LEGACY(s), CALLED);
     return es_copy_end(&c, es_copy_made(&c) ? CUDA_SUCCESS
                                             : ES_REAL(cuMemcpyAsync)(dst + c.done, src + c.done,
@@ -191,7 +191,7 @@ ES_EXPORT CUresult CUDAAPI cuMemcpyAsync_ptsz(CUdeviceptr dst, CUdeviceptr src, 
     struct es_copy c;
 
     if (!unified(dst, src, bytes, ES_PER_THREAD(s), &c))
-        return counted(ES_REAL(cuMemcpyAsync_ptsz)(dst, src, bytes, s));
+        return counted(ES_PER_THREAD(s), ES_REAL(cuMemcpyAsync_ptsz)(dst, src, bytes, s));
     c = async_on(c, ES_PER_THREAD(s), CALLED);
     return es_copy_end(&c, es_copy_made(&c) ? CUDA_SUCCESS
                                             : ES_REAL(cuMemcpyAsync_ptsz)(

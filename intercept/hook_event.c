@@ -35,110 +35,132 @@ static void recording(CUevent event, CUstream stream, bool plain)
 {
     es_note(ES_SEEN_RECORD);
     es_turn_begin(stream);
-    es_event_record_begin(event, plain);
+    es_event_record_begin(event, stream, plain);
 }
 
-static CUresult recorded(CUevent event, CUresult r)
+/* A record is an operation to those who must know what others can see; it touches no memory. */
+static CUresult recorded(CUevent event, CUstream stream, CUresult r)
 {
-    es_event_record_end(event);
-    es_turn_end();
+    es_event_record_end(event, stream, r == CUDA_SUCCESS);
+    if (es_event_is_observable(event))
+        es_turn_given(stream, ES_OBSERVABLE);
+    else
+        es_turn_end();
     return r;
 }
 
 ES_EXPORT CUresult CUDAAPI cuEventRecord(CUevent event, CUstream s)
 {
     recording(event, ES_LEGACY(s), true);
-    return recorded(event, ES_REAL(cuEventRecord)(event, s));
+    return recorded(event, ES_LEGACY(s), ES_REAL(cuEventRecord)(event, s));
 }
 
 ES_EXPORT CUresult CUDAAPI cuEventRecord_ptsz(CUevent event, CUstream s)
 {
     recording(event, ES_PER_THREAD(s), true);
-    return recorded(event, ES_REAL(cuEventRecord_ptsz)(event, s));
+    return recorded(event, ES_PER_THREAD(s), ES_REAL(cuEventRecord_ptsz)(event, s));
 }
 
 ES_EXPORT CUresult CUDAAPI cuEventRecordWithFlags(CUevent event, CUstream s, unsigned flags)
 {
     recording(event, ES_LEGACY(s), flags == CU_EVENT_RECORD_DEFAULT);
-    return recorded(event, ES_REAL(cuEventRecordWithFlags)(event, s, flags));
+    return recorded(event, ES_LEGACY(s), ES_REAL(cuEventRecordWithFlags)(event, s, flags));
 }
 
 ES_EXPORT CUresult CUDAAPI cuEventRecordWithFlags_ptsz(CUevent event, CUstream s, unsigned flags)
 {
     recording(event, ES_PER_THREAD(s), flags == CU_EVENT_RECORD_DEFAULT);
-    return recorded(event, ES_REAL(cuEventRecordWithFlags_ptsz)(event, s, flags));
+    return recorded(event, ES_PER_THREAD(s), ES_REAL(cuEventRecordWithFlags_ptsz)(event, s, flags));
 }
 
 ES_EXPORT CUresult CUDAAPI cuCtxRecordEvent(CUcontext context, CUevent event)
 {
     recording(event, ES_EVERY_STREAM, false);
-    return recorded(event, ES_REAL(cuCtxRecordEvent)(context, event));
+    return recorded(event, ES_EVERY_STREAM, ES_REAL(cuCtxRecordEvent)(context, event));
 }
 
 ES_EXPORT CUresult CUDAAPI cuGreenCtxRecordEvent(CUgreenCtx context, CUevent event)
 {
     recording(event, ES_EVERY_STREAM, false);
-    return recorded(event, ES_REAL(cuGreenCtxRecordEvent)(context, event));
+    return recorded(event, ES_EVERY_STREAM, ES_REAL(cuGreenCtxRecordEvent)(context, event));
+}
+
+static struct es_asked asking(CUevent event)
+{
+    es_note(ES_SEEN_SYNC);
+    return es_event_ask(event);
+}
+
+static CUresult answered(struct es_asked asked, CUresult r)
+{
+    es_event_answered(&asked, r == CUDA_SUCCESS);
+    return r;
 }
 
 ES_EXPORT CUresult CUDAAPI cuEventQuery(CUevent event)
 {
-    uint64_t asked;
-    CUresult r;
+    struct es_asked asked = asking(event);
 
-    es_note(ES_SEEN_SYNC);
-    asked = es_event_ask(event);
-    r = ES_REAL(cuEventQuery)(event);
-    if (r == CUDA_SUCCESS)
-        es_event_complete(event, asked);
-    return r;
+    return answered(asked, ES_REAL(cuEventQuery)(event));
 }
 
 ES_EXPORT CUresult CUDAAPI cuEventSynchronize(CUevent event)
 {
-    uint64_t asked;
-    CUresult r;
+    struct es_asked asked = asking(event);
 
-    es_note(ES_SEEN_SYNC);
-    asked = es_event_ask(event);
-    r = ES_REAL(cuEventSynchronize)(event);
-    if (r == CUDA_SUCCESS)
-        es_event_complete(event, asked);
-    return r;
+    return answered(asked, ES_REAL(cuEventSynchronize)(event));
 }
 
 static bool is_needless(CUstream s, CUevent event, unsigned flags)
 {
-    bool needless = flags == CU_EVENT_WAIT_DEFAULT && es_event_needs_no_wait(event, s);
+    enum es_needless why =
+        flags == CU_EVENT_WAIT_DEFAULT ? es_event_needs_no_wait(event, s) : ES_NEEDED;
 
-    es_note(needless ? ES_SEEN_NEEDLESS : ES_SEEN_WAIT);
-    return needless;
+    es_note(why == ES_COMPLETED ? ES_SEEN_COMPLETED
+            : why == ES_ORDERED ? ES_SEEN_ORDERED
+                                : ES_SEEN_WAIT);
+    return why != ES_NEEDED;
 }
 
-static CUresult waited(CUresult r)
+/* What another process may signal, or a graph, is seen by others. */
+static struct es_asked waiting(CUstream stream, CUevent event)
 {
-    es_turn_end();
+    es_turn_begin(stream);
+    return es_event_wait_begin(event);
+}
+
+static CUresult waited(struct es_asked asked, CUstream stream, CUresult r)
+{
+    es_event_wait_end(&asked, stream, r == CUDA_SUCCESS);
+    if (asked.record)
+        es_turn_end();
+    else
+        es_turn_given(stream, ES_OBSERVABLE);
     return r;
 }
 
 ES_EXPORT CUresult CUDAAPI cuStreamWaitEvent(CUstream s, CUevent event, unsigned flags)
 {
+    struct es_asked asked;
+
     if (is_needless(s, event, flags))
         return CUDA_SUCCESS;
-    es_turn_begin(ES_LEGACY(s));
-    return waited(ES_REAL(cuStreamWaitEvent)(s, event, flags));
+    asked = waiting(ES_LEGACY(s), event);
+    return waited(asked, ES_LEGACY(s), ES_REAL(cuStreamWaitEvent)(s, event, flags));
 }
 
 ES_EXPORT CUresult CUDAAPI cuStreamWaitEvent_ptsz(CUstream s, CUevent event, unsigned flags)
 {
+    struct es_asked asked;
+
     if (is_needless(s, event, flags))
         return CUDA_SUCCESS;
-    es_turn_begin(ES_PER_THREAD(s));
-    return waited(ES_REAL(cuStreamWaitEvent_ptsz)(s, event, flags));
+    asked = waiting(ES_PER_THREAD(s), event);
+    return waited(asked, ES_PER_THREAD(s), ES_REAL(cuStreamWaitEvent_ptsz)(s, event, flags));
 }
 
 /* A launch may record an event by an attribute of its own. */
-static void look_for_events(const CUlaunchConfig *config)
+static void look_for_events(const CUlaunchConfig *config, CUstream stream)
 {
     for (unsigned i = 0; config && config->attrs && i < config->numAttrs; i++) {
         const CUlaunchAttribute *a = &config->attrs[i];
@@ -149,8 +171,8 @@ static void look_for_events(const CUlaunchConfig *config)
         if (a->id == CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT)
             event = a->value.launchCompletionEvent.event;
         if (event) {
-            es_event_record_begin(event, false);
-            es_event_record_end(event);
+            es_event_record_begin(event, stream, false);
+            es_event_record_end(event, stream, true);
         }
     }
 }
@@ -160,20 +182,31 @@ static CUstream stream_of(const CUlaunchConfig *config)
     return config ? config->hStream : NULL;
 }
 
+static void launching(const CUlaunchConfig *config, CUstream stream)
+{
+    es_note(ES_SEEN_LAUNCH);
+    es_turn_begin(stream);
+    look_for_events(config, stream);
+}
+
+static CUresult launched(CUstream stream, CUresult r)
+{
+    es_turn_given(stream, es_count_effects(ES_SEEN_LAUNCH));
+    return r;
+}
+
 ES_EXPORT CUresult CUDAAPI cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction f,
                                             void **params, void **extra)
 {
-    es_note(ES_SEEN_LAUNCH);
-    es_turn_begin(ES_LEGACY(stream_of(config)));
-    look_for_events(config);
-    return waited(ES_REAL(cuLaunchKernelEx)(config, f, params, extra));
+    launching(config, ES_LEGACY(stream_of(config)));
+    return launched(ES_LEGACY(stream_of(config)),
+                    ES_REAL(cuLaunchKernelEx)(config, f, params, extra));
 }
 
 ES_EXPORT CUresult CUDAAPI cuLaunchKernelEx_ptsz(const CUlaunchConfig *config, CUfunction f,
                                                  void **params, void **extra)
 {
-    es_note(ES_SEEN_LAUNCH);
-    es_turn_begin(ES_PER_THREAD(stream_of(config)));
-    look_for_events(config);
-    return waited(ES_REAL(cuLaunchKernelEx_ptsz)(config, f, params, extra));
+    launching(config, ES_PER_THREAD(stream_of(config)));
+    return launched(ES_PER_THREAD(stream_of(config)),
+                    ES_REAL(cuLaunchKernelEx_ptsz)(config, f, params, extra));
 }

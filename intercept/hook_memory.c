@@ -6,7 +6,7 @@
 
 #include "intercept/hooks.h"
 #include "shim/memory.h"
-#include "shim/turn.h"
+#include "shim/touch.h"
 
 static CUresult noted(CUresult r, const void *p, size_t bytes, enum es_memory kind)
 {
@@ -33,7 +33,7 @@ static void note_allocation(CUdeviceptr p)
 static CUresult born(CUresult r, const CUdeviceptr *p, size_t bytes)
 {
     if (r == CUDA_SUCCESS)
-        es_memory_born(*p, bytes, es_turn_calls());
+        es_touch_born(*p, bytes);
     return r;
 }
 
@@ -96,6 +96,7 @@ ES_EXPORT CUresult CUDAAPI cuMemFree_v2(CUdeviceptr p)
 {
     es_note(ES_SEEN_FREE);
     es_memory_drop(p, 1);
+    es_touch_gone(p);
     return ES_REAL(cuMemFree_v2)(p);
 }
 

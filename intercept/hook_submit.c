@@ -11,7 +11,7 @@
         es_note(ES_SEEN_##group);                                                                  \
         es_turn_begin(stream);                                                                     \
         r = ES_REAL(symbol) args;                                                                  \
-        es_turn_end();                                                                             \
+        es_turn_given(stream, es_count_effects(ES_SEEN_##group));                                  \
         return r;                                                                                  \
     }
 #include "intercept/submit.def"

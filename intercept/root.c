@@ -19,6 +19,8 @@
 #include "shim/event.h"
 #include "shim/memory.h"
 #include "shim/report.h"
+#include "shim/stream.h"
+#include "shim/touch.h"
 #include "shim/turn.h"
 #include "shim/workers.h"
 
@@ -97,7 +99,9 @@ static void after_fork(void)
 {
     owner = getpid();
     options.mode = ES_MODE_OBSERVE;
-    es_event_configure(false);
+    es_event_after_fork();
+    es_stream_after_fork();
+    es_touch_after_fork();
     es_count_reset();
     es_ledger_reset();
     es_memory_after_fork();
@@ -119,7 +123,7 @@ static void begin(void)
         es_options_help(say, nobody);
     copy_threads = options.threads ? (unsigned)options.threads : es_workers_default();
     es_copy_configure(&es_port, &options, copy_threads);
-    es_event_configure(options.mode == ES_MODE_REWRITE && options.elide);
+    es_event_configure(options.mode == ES_MODE_REWRITE, options.elide);
     owner = getpid();
     pthread_atfork(NULL, NULL, after_fork);
     atomic_store_explicit(&es_count_is_begun, true, memory_order_release);

@@ -20,6 +20,7 @@ struct es_options {
     uint64_t chunk;     /* bytes of one staging chunk */
     uint64_t threads;   /* threads that copy, the caller included; 0: automatic */
     enum es_defer defer;
+    bool side;
     bool elide;
     enum es_log log;
     char log_file[4096]; /* empty: stderr; %p, %e, %h not yet expanded */

@@ -43,16 +43,16 @@ enum es_reason es_place_early(enum es_direction dir, uint64_t bytes, unsigned th
     return ES_WHY_NONE;
 }
 
-bool es_place_may_overtake(const struct es_copy_facts *f, const struct es_options *o)
+bool es_place_may_leave(const struct es_copy_facts *f, const struct es_options *o)
 {
-    return o->mode == ES_MODE_REWRITE && o->defer == ES_DEFER_SAFE && f->dir == ES_H2D &&
-           !f->async && f->legacy && f->fresh && f->bytes > 0;
+    return o->mode == ES_MODE_REWRITE && o->side && !f->async && f->legacy && f->bytes > 0 &&
+           (f->dir == ES_H2D || o->defer == ES_DEFER_SAFE);
 }
 
-/* What it would overtake must be there, and nobody may be able to tell. */
-static bool overtakes(const struct es_copy_facts *f, const struct es_options *o)
+/* There must be something to leave behind, and nobody who can tell. */
+static bool leaves(const struct es_copy_facts *f, const struct es_options *o)
 {
-    return es_place_may_overtake(f, o) && f->busy && !f->observable;
+    return es_place_may_leave(f, o) && f->clear && f->behind && !f->observable;
 }
 
 static enum es_reason why_native(const struct es_copy_facts *f, const struct es_options *o)
@@ -60,7 +60,7 @@ static enum es_reason why_native(const struct es_copy_facts *f, const struct es_
     enum es_reason early = es_place_early(f->dir, f->bytes, f->threads, o);
 
     /* Behind a queue no copy is too small. */
-    if (early != ES_WHY_NONE && !overtakes(f, o))
+    if (early != ES_WHY_NONE && !leaves(f, o))
         return early;
     if (f->unfit)
         return ES_WHY_UNFIT;
@@ -98,8 +98,9 @@ struct es_place es_place(const struct es_copy_facts *f, const struct es_options 
 {
     enum es_reason why = why_native(f, o);
 
-    return (struct es_place){why != ES_WHY_NONE ? ES_NATIVE
-                             : overtakes(f, o)  ? ES_SIDE
-                                                : ES_HOME,
-                             why};
+    if (why != ES_WHY_NONE)
+        return (struct es_place){ES_NATIVE, why, false};
+    if (leaves(f, o))
+        return (struct es_place){ES_SIDE, why, o->defer == ES_DEFER_SAFE};
+    return (struct es_place){ES_HOME, why, false};
 }

@@ -34,10 +34,11 @@ struct es_copy_facts {
                            threads: who submits where cannot be told */
     unsigned threads;   /* threads that would copy, the caller included */
 
-    /* To overtake the work queued on its stream, and return before it is done. */
+    /* To leave its place: to be made without waiting for all the work queued before it. */
     bool legacy;     /* its stream is the legacy stream */
-    bool fresh;      /* nothing submitted can touch the device memory: it was born since */
-    bool busy;       /* its stream has work to overtake */
+    bool clear;      /* H2D: nothing outstanding may touch the device memory. D2H: of all that may
+                        still write it there is an event to wait for */
+    bool behind;     /* there is work queued that it would wait for */
     bool observable; /* something else may tell whether that work is done, or read its results */
 };
 
@@ -75,16 +76,17 @@ enum es_reason {
 enum es_where {
     ES_NATIVE,
     ES_HOME, /* staged, on the stream that the program named */
-    ES_SIDE  /* staged, beside it: returns when the bytes are on their way */
+    ES_SIDE  /* staged, on a stream of our own, beside it */
 };
 
 struct es_place {
     enum es_where where;
     enum es_reason why; /* ES_WHY_NONE unless native */
+    bool early;         /* on the side: and it returns before that work is done */
 };
 
-/* Whether a copy may be one that overtakes, as far as its call says. */
-bool es_place_may_overtake(const struct es_copy_facts *f, const struct es_options *o);
+/* Whether a copy may leave its place, as far as its call says. */
+bool es_place_may_leave(const struct es_copy_facts *f, const struct es_options *o);
 
 /* The part of the answer that needs no look at the memory: most copies are small, and end here. */
 enum es_reason es_place_early(enum es_direction dir, uint64_t bytes, unsigned threads,

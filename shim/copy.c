@@ -13,12 +13,15 @@
 #include "shim/capture.h"
 #include "shim/count.h"
 #include "shim/debt.h"
+#include "shim/event.h"
+#include "shim/leave.h"
 #include "shim/ledger.h"
 #include "shim/memory.h"
 #include "shim/mutant.h"
 #include "shim/pages.h"
 #include "shim/pipe.h"
 #include "shim/pool.h"
+#include "shim/touch.h"
 #include "shim/turn.h"
 #include "shim/unknown.h"
 #include "shim/verify.h"
@@ -28,7 +31,6 @@ static const struct es_port *port;
 static const struct es_options *options;
 static unsigned threads;
 static bool launch_blocking;
-static bool shared_queues;        /* streams may wait for each other in the hardware */
 static _Atomic uint64_t eligible; /* bytes, see es_copy_facts */
 
 /* A call that took so long may be followed up its stack: it costs it 3 % at most. */
@@ -37,13 +39,12 @@ enum { WALKS_FROM_NS = 20000 };
 void es_copy_configure(const struct es_port *p, const struct es_options *o, unsigned n)
 {
     const char *blocking = getenv("CUDA_LAUNCH_BLOCKING");
-    const char *connections = getenv("CUDA_DEVICE_MAX_CONNECTIONS");
 
     port = p;
     options = o;
     threads = n;
     launch_blocking = blocking && atoi(blocking) != 0;
-    shared_queues = connections && atoi(connections) < 8;
+    es_leave_configure(p);
 }
 
 static uint64_t now_ns(void)
@@ -230,22 +231,32 @@ static uint64_t stage_h2d(struct es_copy *c, const struct es_pipe_job *job)
     return done;
 }
 
-/* On a stream of our own, beside the queue: what was queued before cannot touch this memory.
- * Nothing there waits for the program's work, so it ends in bounded time. False: nothing was done.
- */
-static bool stage_beside(struct es_copy *c, struct es_pipe_job *job, CUcontext context, uint64_t id)
+/* On a stream of our own, beside the queue. What it waits for there the program's own call would
+ * wait for, too, and has ended when a D2H copy returns; so no H2D copy there waits for the
+ * program's work, and each ends in bounded time. False: nothing was done. */
+static bool stage_beside(struct es_copy *c, struct es_pipe_job *job, CUcontext context, uint64_t id,
+                         bool early)
 {
     CUstream side = es_debt_side_stream(port, context, id);
 
     c->holds = side && es_turn_hold(ES_EVERY_STREAM);
-    if (!c->holds)
+    if (!c->holds || !es_turn_alone() || !es_leave_wait(side, c->dir, c->device, c->bytes)) {
+        let_go(c);
         return false;
+    }
     job->stream = side;
-    c->done = es_pipe_h2d(job);
+    c->done = c->dir == ES_H2D ? es_pipe_h2d(job) : es_pipe_d2h(job);
+    c->aside = true;
+    if (c->dir == ES_H2D)
+        es_touch(es_stream_at(ES_STREAM_SIDE), es_stream_given(es_stream_at(ES_STREAM_SIDE), 0),
+                 c->device, c->bytes, true);
     if (c->done < c->bytes)
         port->stream_wait(side); /* the rest is the program's own call, which waits for all else */
-    else
+    else if (early)
         es_debt_owe(port);
+    else if (port->stream_wait(side) != CUDA_SUCCESS ||
+             port->stream_wait(CU_STREAM_LEGACY) != CUDA_SUCCESS)
+        c->done = (c->bytes - 1) / job->piece * job->piece; /* the program's own call tells why */
     return true;
 }
 
@@ -254,7 +265,6 @@ static enum es_reason stage_at_home(struct es_copy *c, struct es_pipe_job *job)
 {
     enum es_reason why;
 
-    es_turn_count_own(c->stream);
     if (es_debt_is_owed())
         es_debt_join(c->stream);
     why = take_turn(c, job);
@@ -264,7 +274,7 @@ static enum es_reason stage_at_home(struct es_copy *c, struct es_pipe_job *job)
 }
 
 /* pre: context is current, the capture mode relaxed. Sets c->done. */
-static enum es_reason stage(struct es_copy *c, CUcontext context, enum es_where where)
+static enum es_reason stage(struct es_copy *c, CUcontext context, struct es_place place)
 {
     struct es_chunk *chunks[ES_PIPE_CHUNKS];
     struct es_pipe_job job = {
@@ -294,7 +304,7 @@ static enum es_reason stage(struct es_copy *c, CUcontext context, enum es_where 
     why = job.chunk_count ? ES_WHY_NONE : ES_WHY_NO_STAGING;
     if (why == ES_WHY_NONE) {
         job.workers = threads > 1 && pieces > 1 && es_workers_start(threads - 1) > 0;
-        if (where != ES_SIDE || !stage_beside(c, &job, context, id))
+        if (place.where != ES_SIDE || !stage_beside(c, &job, context, id, place.early))
             why = stage_at_home(c, &job);
     }
     es_pool_return(pool, chunks, job.chunk_count);
@@ -314,48 +324,25 @@ void es_copy_begin(struct es_copy *c)
     c->begun_ns = options->log != ES_LOG_OFF ? now_ns() : 0;
 }
 
-/* Whether anything but the program's own streams could tell that the work queued now is not done,
- * or read its results (design, "Observable"). Asked of the whole past of the process: too careful,
- * never wrong. Also true where our records may not hold: unknown functions, several contexts. */
-static bool is_observable(CUdevice device)
-{
-    static const enum es_seen groups[] = {ES_SEEN_HOST_FUNC, ES_SEEN_GRAPH_LAUNCH, ES_SEEN_MEMOP,
-                                          ES_SEEN_EXTERNAL,  ES_SEEN_FOREIGN,      ES_SEEN_CAPTURE,
-                                          ES_SEEN_TIMING,    ES_SEEN_CONTEXT_MADE};
-    int pageable = 1;
-
-    if (ES_BROKEN(OBSERVABLE))
-        return false;
-    for (size_t i = 0; i < sizeof groups / sizeof *groups; i++)
-        if (es_count_total(groups[i]))
-            return true;
-    return es_unknown_any() || es_memory_reached_host() || shared_queues || !port->context_id ||
-           port->device_attribute(&pageable, CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS, device) !=
-               CUDA_SUCCESS ||
-           pageable || !port->past_us || port->past_us();
-}
-
 /* pre: context is current. */
-static enum es_reason place_and_stage(struct es_copy *c, CUcontext context, struct es_copy_facts *f)
+static enum es_reason place_and_stage(struct es_copy *c, CUcontext context, struct es_copy_facts *f,
+                                      bool may_leave)
 {
     CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
     struct es_place place;
-    CUdevice device;
 
     /* What we ask and allocate may be forbidden by another thread's capture; the program did not
      * ask for it, so its capture must not pay. */
     if (port->capture_mode(&mode) != CUDA_SUCCESS)
         return ES_WHY_UNFIT;
-    if (es_place_may_overtake(f, options)) {
-        f->observable = port->context_device(&device) != CUDA_SUCCESS || is_observable(device);
-        f->busy = !f->observable && port->stream_query(c->stream) == CUDA_ERROR_NOT_READY;
-    }
+    if (may_leave)
+        es_leave_look_around(c->device, f);
     gather(c, context, f);
     place = es_place(f, options);
     if (place.why == ES_WHY_NONE || place.why == ES_WHY_WARMUP)
         atomic_fetch_add_explicit(&eligible, c->bytes, memory_order_relaxed);
     if (place.why == ES_WHY_NONE)
-        place.why = stage(c, context, place.where);
+        place.why = stage(c, context, place);
     port->capture_mode(&mode);
     return place.why;
 }
@@ -374,11 +361,12 @@ static void try_to_stage(struct es_copy *c)
                               .legacy = c->stream == CU_STREAM_LEGACY};
     CUcontext current = NULL, context = NULL;
     int saved = errno, cancel;
+    bool may_leave = es_place_may_leave(&f, options) && es_leave_is_worth();
 
-    f.fresh = !c->async && f.legacy && es_count_submitters() == 1 && es_turn_alone() &&
-              es_memory_is_fresh(c->device, c->bytes, es_turn_calls());
+    f.clear = may_leave && es_leave_is_clear(c->dir, c->device, c->bytes);
     c->why = es_place_early(c->dir, c->bytes, threads, options);
-    if (c->why != ES_WHY_NONE && !es_place_may_overtake(&f, options))
+    /* A copy that is small goes on only where it is likely to leave: the questions cost as much. */
+    if (c->why != ES_WHY_NONE && !f.clear)
         return;
     c->why = ES_WHY_UNFIT;
     /* A copy is no cancellation point, and workers hold pointers to this thread's stack. */
@@ -386,7 +374,7 @@ static void try_to_stage(struct es_copy *c)
     if (es_port_complete(port) && port->context_current(&current) == CUDA_SUCCESS &&
         context_of(c->stream, current, &context) &&
         (context == current || port->context_push(context) == CUDA_SUCCESS)) {
-        c->why = place_and_stage(c, context, &f);
+        c->why = place_and_stage(c, context, &f, may_leave);
         if (context != current)
             port->context_pop(&context);
     }
@@ -421,10 +409,42 @@ static bool wait_apart(const struct es_copy *c)
     return r == CUDA_SUCCESS;
 }
 
+/* What the driver was left to do, as far as others can see it: it may read or write host memory. */
+static unsigned effects_of(const struct es_copy *c)
+{
+    if (c->why == ES_WHY_NONE && c->done == c->bytes)
+        return 0; /* no more: it was staged */
+    if (c->why == ES_WHY_PINNED || c->why == ES_WHY_MANAGED || c->why == ES_WHY_NOT_PAGEABLE)
+        return ES_OBSERVABLE;
+    return ES_HOST;
+}
+
+/* What the copy leaves to be done when it returns, noted for those that come after. */
+static void note(const struct es_copy *c)
+{
+    struct es_stream *s = es_stream_of(c->stream);
+    unsigned effects = effects_of(c);
+    uint64_t epoch;
+    bool live;
+
+    if ((c->aside && !effects) || (c->dir == ES_D2H && (!effects || !c->async)) || !es_turn_alone())
+        return;
+    if (effects & ES_HOST && es_memory_reached_host())
+        effects |= ES_OBSERVABLE;
+    live = es_touch_is_live(c->device, c->bytes);
+    epoch = es_stream_given(s, live ? effects : effects | ES_OPAQUE);
+    if (live)
+        es_touch(s, epoch, c->device, c->bytes, c->dir == ES_H2D);
+}
+
 bool es_copy_made(struct es_copy *c)
 {
     c->done = 0;
-    c->holds = c->in_turn = false;
+    c->holds = c->in_turn = c->aside = false;
+    /* When a synchronous copy returns, what its stream was given before is done. */
+    c->before = (struct es_asked){NULL};
+    if (!c->async)
+        c->before = es_event_ask_stream(c->stream);
     try_to_stage(c);
     if (c->why == ES_WHY_NONE && (c->done == c->bytes || ES_BROKEN(REST)))
         return true;
@@ -439,9 +459,11 @@ CUresult es_copy_end(struct es_copy *c, CUresult result)
 {
     uint64_t blocked = options->log != ES_LOG_OFF ? now_ns() - c->begun_ns : 0;
 
+    note(c);
     if (c->in_turn)
         es_turn_end();
     let_go(c);
+    es_event_answered(&c->before, result == CUDA_SUCCESS && !c->aside);
     if (c->walks && blocked >= WALKS_FROM_NS)
         es_stack_walk(&c->stack);
     if (options->log != ES_LOG_OFF || c->why == ES_WHY_NONE)

@@ -21,6 +21,7 @@
 
 #include "policy/options.h"
 #include "policy/place.h"
+#include "shim/event.h"
 #include "shim/port.h"
 #include "shim/stack.h"
 
@@ -34,10 +35,12 @@ struct es_copy {
     struct es_stack stack; /* frames[0]: the call's return address; the rest comes by itself */
     bool walks;            /* frames[0] is not yet the program's: look for its callers */
 
-    uint64_t done;      /* bytes, from the start, that were staged */
-    enum es_reason why; /* why it was not staged */
-    bool holds;         /* its stream, for this thread: until the end of the call */
-    bool in_turn;       /* the program's own call is being made */
+    uint64_t done;          /* bytes, from the start, that were staged */
+    enum es_reason why;     /* why it was not staged */
+    bool holds;             /* its stream, for this thread: until the end of the call */
+    bool in_turn;           /* the program's own call is being made */
+    bool aside;             /* it left its stream */
+    struct es_asked before; /* what its return tells of */
     uint64_t begun_ns;
 };
 

@@ -8,6 +8,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "shim/stream.h"
+
 /* The groups of intercept/hooks.def, and their words in the log. */
 #define ES_SEEN_GROUPS(X)                                                                          \
     X(RESOLVE, "look-ups by cuGetProcAddress")                                                     \
@@ -23,7 +25,8 @@
     X(HOST_FUNC, "host functions")                                                                 \
     X(RECORD, "event records")                                                                     \
     X(WAIT, "stream waits")                                                                        \
-    X(NEEDLESS, "stream waits left out, their events being complete")                              \
+    X(COMPLETED, "stream waits left out, their events being complete")                             \
+    X(ORDERED, "stream waits left out, as the stream had waited already")                          \
     X(EVENT, "events made or destroyed")                                                           \
     X(TIMING, "timing events made")                                                                \
     X(STREAM, "streams made, set or destroyed")                                                    \
@@ -76,8 +79,20 @@ static inline bool es_count_is_ordered(enum es_seen group)
     return group == ES_SEEN_RESOLVE || group == ES_SEEN_START || group == ES_SEEN_EXPORT_TABLE ||
            group == ES_SEEN_COPY || group == ES_SEEN_COPY_OTHER || group == ES_SEEN_MEMSET ||
            group == ES_SEEN_MEMORY || group == ES_SEEN_LAUNCH || group == ES_SEEN_RECORD ||
-           group == ES_SEEN_WAIT || group == ES_SEEN_NEEDLESS || group == ES_SEEN_EVENT ||
-           group == ES_SEEN_TIMING || group == ES_SEEN_DEVICE_ALLOC;
+           group == ES_SEEN_WAIT || group == ES_SEEN_COMPLETED || group == ES_SEEN_ORDERED ||
+           group == ES_SEEN_EVENT || group == ES_SEEN_TIMING || group == ES_SEEN_DEVICE_ALLOC;
+}
+
+/* What a call of a group may do that gives a stream work (enum es_effect). */
+static inline unsigned es_count_effects(enum es_seen group)
+{
+    if (group == ES_SEEN_WAIT)
+        return 0;
+    if (group == ES_SEEN_LAUNCH || group == ES_SEEN_MEMSET)
+        return ES_OPAQUE | ES_HOST | ES_LONG;
+    if (group == ES_SEEN_ALLOC || group == ES_SEEN_FREE)
+        return ES_OPAQUE | ES_LONG;
+    return ES_OPAQUE | ES_OBSERVABLE | ES_LONG;
 }
 
 static inline bool es_count_begun(void)

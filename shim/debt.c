@@ -39,6 +39,7 @@ CUstream es_debt_side_stream(const struct es_port *port, CUcontext context, uint
     if (port->event_create(&made.copied, CU_EVENT_DISABLE_TIMING) != CUDA_SUCCESS ||
         port->event_create(&made.owed, CU_EVENT_DISABLE_TIMING) != CUDA_SUCCESS)
         return made.side = NULL;
+    es_stream_made_side(made.side);
     made.port = port;
     made.context = context;
     made.id = id;
@@ -115,7 +116,8 @@ static bool is_joined(CUstream stream)
     for (unsigned i = 0; i < joined_count; i++)
         if (joined[i] == stream)
             return true;
-    if (!es_turn_is_nonblocking(stream) && made.port->stream_flags(stream, &flags) != CUDA_SUCCESS)
+    if (!es_stream_is_nonblocking(stream) &&
+        made.port->stream_flags(stream, &flags) != CUDA_SUCCESS)
         return false;
     if (!(flags & CU_STREAM_NON_BLOCKING))
         return true;

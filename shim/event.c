@@ -1,138 +1,424 @@
 /* SPDX-License-Identifier: MIT */
 #include "shim/event.h"
 
+#include <errno.h>
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stddef.h>
 
 #include "shim/capture.h"
+#include "shim/count.h"
 #include "shim/mutant.h"
 #include "shim/turn.h"
 #include "shim/unknown.h"
 
-/* state: how often it was recorded, how many records are under way, and two flags. */
-enum { SLOTS = 8192, PROBES = 16 };
-enum { COMPLETE = 1, NEVER = 2, UNDER_WAY = 1 << 8, RECORD = 1 << 16 };
-static struct slot {
-    _Atomic(CUevent) event;
-    _Atomic uint64_t state;
-} slots[SLOTS];
+enum { SLOTS = 8192, PROBES = 16, MARKS = 8 };
 #define DROPPED ((CUevent)-1)
 
-static atomic_bool on;
+struct event {
+    CUevent handle;        /* NULL: never used; DROPPED: destroyed */
+    struct es_clock *base; /* what its stream had waited for */
+    struct es_tick tick;   /* what its stream had been given; n 0: not known */
+    unsigned record;       /* how many there were */
+    uint16_t under_way;    /* records */
+    bool torn;             /* several were at once: which was the last? */
+    bool never;            /* it does not tell any more */
+    bool complete, timing;
+};
 
-void es_event_configure(bool yes)
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* guards all below */
+static struct event events[SLOTS];
+static struct followed {
+    struct es_clock *base; /* what it waited for */
+    CUevent marks[MARKS];  /* recorded on it, the newest before `next` */
+    unsigned next;
+    uint16_t under_way; /* records */
+    bool torn;          /* several were at once: which came first? */
+} followed[ES_STREAMS];
+
+static atomic_bool on, elide;
+
+void es_event_configure(bool yes, bool leave_out)
 {
     atomic_store(&on, yes);
+    atomic_store(&elide, yes && leave_out);
 }
 
 void es_event_stop(void)
 {
     if (atomic_load_explicit(&on, memory_order_relaxed))
-        atomic_store(&on, false);
+        es_event_configure(false, false);
 }
 
-static struct slot *slot_of(CUevent event, unsigned i)
+static bool is_on(void)
+{
+    return atomic_load_explicit(&on, memory_order_relaxed);
+}
+
+static struct event *slot_of(CUevent event, unsigned i)
 {
     uint64_t hash = ((uintptr_t)event >> 4) * 0x9E3779B97F4A7C15u >> 40;
 
-    return &slots[(hash + i) % SLOTS];
+    return &events[(hash + i) % SLOTS];
 }
 
-static struct slot *find(CUevent event)
+/* pre: lock is held. */
+static struct event *find(CUevent event)
 {
     for (unsigned i = 0; event && i < PROBES; i++) {
-        struct slot *s = slot_of(event, i);
-        CUevent held = atomic_load_explicit(&s->event, memory_order_acquire);
+        struct event *e = slot_of(event, i);
 
-        if (held == event)
-            return s;
-        if (!held)
+        if (e->handle == event)
+            return e;
+        if (!e->handle)
             break;
     }
     return NULL;
 }
 
+static void forget_what_it_covers(struct event *e)
+{
+    es_clock_drop(e->base);
+    e->base = NULL;
+    e->tick = (struct es_tick){0};
+    e->complete = false;
+}
+
 void es_event_made(CUevent event, unsigned flags)
 {
-    for (unsigned i = 0; !(flags & CU_EVENT_INTERPROCESS) && i < PROBES; i++) {
-        struct slot *s = slot_of(event, i);
-        CUevent held = atomic_load(&s->event);
+    struct event *e = NULL;
 
-        if (held && held != DROPPED)
-            continue;
-        atomic_fetch_add(&s->state, RECORD); /* whatever was learnt of the one before */
-        atomic_fetch_and(&s->state, ~(uint64_t)(COMPLETE | NEVER));
-        if (atomic_compare_exchange_strong(&s->event, &held, event))
-            return;
+    if (!is_on())
+        return;
+    pthread_mutex_lock(&lock);
+    for (unsigned i = 0; !(flags & CU_EVENT_INTERPROCESS) && !e && i < PROBES; i++) {
+        struct event *at = slot_of(event, i);
+
+        if (!at->handle || at->handle == DROPPED || at->handle == event)
+            e = at;
     }
+    if (e) {
+        forget_what_it_covers(e);
+        *e = (struct event){
+            .handle = event, .record = e->record + 1, .timing = !(flags & CU_EVENT_DISABLE_TIMING)};
+    }
+    pthread_mutex_unlock(&lock);
 }
 
 void es_event_gone(CUevent event)
 {
-    struct slot *s = find(event);
+    struct event *e;
 
-    if (s)
-        atomic_store(&s->event, DROPPED);
-}
-
-void es_event_record_begin(CUevent event, bool plain)
-{
-    struct slot *s = find(event);
-    uint64_t was, will;
-
-    if (!s)
+    if (!is_on())
         return;
-    was = atomic_load(&s->state);
-    do {
-        will = was + RECORD + UNDER_WAY;
+    pthread_mutex_lock(&lock);
+    e = find(event);
+    if (e) {
+        forget_what_it_covers(e);
+        e->handle = DROPPED;
+    }
+    pthread_mutex_unlock(&lock);
+}
+
+void es_event_stream_made(const struct es_stream *s)
+{
+    unsigned number = es_stream_number(s);
+
+    pthread_mutex_lock(&lock);
+    es_clock_drop(followed[number].base);
+    followed[number].base = NULL;
+    for (unsigned i = 0; i < MARKS; i++)
+        followed[number].marks[i] = NULL;
+    pthread_mutex_unlock(&lock);
+}
+
+/* One thread and one context did all that was done. Asked after a number was read: then what was
+ * read is theirs. */
+static bool is_alone(void)
+{
+    return es_turn_alone() && es_count_total(ES_SEEN_CONTEXT_MADE) == 0;
+}
+
+static bool is_one(const struct es_stream *s)
+{
+    return es_stream_is_one(s, false) || es_stream_is_one(s, is_alone());
+}
+
+/* Closes a stream's epoch: what it was given so far. */
+static struct es_tick so_far(struct es_stream *s)
+{
+    struct es_tick t = {es_stream_number(s), es_stream_close(s)};
+
+    return is_one(s) ? t : (struct es_tick){0};
+}
+
+static bool is_done(struct es_tick t)
+{
+    return atomic_load_explicit(&es_stream_at(t.stream)->done, memory_order_relaxed) >= t.epoch;
+}
+
+void es_event_record_begin(CUevent event, CUstream stream, bool plain)
+{
+    struct es_stream *s = es_stream_of(stream);
+    struct followed *on_it = &followed[es_stream_number(s)];
+    struct event *e;
+
+    if (!is_on())
+        return;
+    pthread_mutex_lock(&lock);
+    on_it->torn |= on_it->under_way++ > 0;
+    e = find(event);
+    if (e) {
+        e->record++;
+        e->torn |= e->under_way++ > 0;
         if (!ES_BROKEN(RECORDED))
-            will &= ~(uint64_t)COMPLETE;
+            forget_what_it_covers(e);
         if (!plain || es_capture_open())
-            will |= NEVER;
-    } while (!atomic_compare_exchange_weak(&s->state, &was, will));
+            e->never = true;
+        else
+            e->tick = so_far(s);
+        if (e->tick.epoch && !e->base)
+            e->base = es_clock_hold(on_it->base);
+    }
+    pthread_mutex_unlock(&lock);
 }
 
-void es_event_record_end(CUevent event)
+/* Whether its epoch is the last that was closed: else somebody waited for the stream, or asked
+ * about it, while the record was under way, and may have found it done without this record. */
+static bool is_the_last(const struct event *e)
 {
-    struct slot *s = find(event);
-
-    if (s)
-        atomic_fetch_sub(&s->state, UNDER_WAY);
+    return !e->tick.epoch || ES_BROKEN(AT_ONCE) ||
+           atomic_load(&es_stream_at(e->tick.stream)->closed) == e->tick.epoch;
 }
 
-static bool is_under_way(uint64_t state)
+void es_event_record_end(CUevent event, CUstream stream, bool recorded)
 {
-    return (state & (RECORD - 1)) >= UNDER_WAY;
+    struct followed *on_it = &followed[es_stream_number(es_stream_of(stream))];
+    struct event *e;
+
+    if (!is_on())
+        return;
+    pthread_mutex_lock(&lock);
+    e = find(event);
+    if (e) {
+        e->under_way -= e->under_way > 0;
+        e->torn |= !recorded || on_it->torn || !is_the_last(e);
+        if (e->torn)
+            forget_what_it_covers(e);
+        else if (e->tick.epoch && !e->never)
+            on_it->marks[on_it->next++ % MARKS] = event;
+        if (e->under_way == 0)
+            e->torn = false;
+    }
+    on_it->under_way -= on_it->under_way > 0;
+    if (on_it->under_way == 0)
+        on_it->torn = false;
+    pthread_mutex_unlock(&lock);
 }
 
-uint64_t es_event_ask(CUevent event)
+/* What is asked about it now may be said of its last record. */
+static bool tells(const struct event *e)
 {
-    struct slot *s = find(event);
-
-    return s ? atomic_load(&s->state) : UNDER_WAY;
+    return e && e->under_way == 0 && (!e->never || ES_BROKEN(FORK)) && e->record > 0;
 }
 
-void es_event_complete(CUevent event, uint64_t asked)
+/* pre: lock is held. */
+static struct es_asked ask(CUevent event)
 {
-    struct slot *s = find(event);
+    struct event *e = find(event);
 
-    if (s && !is_under_way(asked))
-        atomic_compare_exchange_strong(&s->state, &asked, asked | COMPLETE);
+    if (!tells(e))
+        return (struct es_asked){.event = event};
+    return (struct es_asked){event, e->record, e->tick, es_clock_hold(e->base)};
 }
 
-bool es_event_needs_no_wait(CUevent event, CUstream stream)
+struct es_asked es_event_ask(CUevent event)
 {
-    struct slot *s;
-    uint64_t state;
+    struct es_asked asked = {.event = event};
+
+    if (is_on()) {
+        pthread_mutex_lock(&lock);
+        asked = ask(event);
+        pthread_mutex_unlock(&lock);
+    }
+    return asked;
+}
+
+struct es_asked es_event_ask_stream(CUstream stream)
+{
+    struct es_stream *s = es_stream_of(stream);
+    struct es_asked asked = {NULL};
+
+    if (!is_on())
+        return asked;
+    pthread_mutex_lock(&lock);
+    asked.tick = so_far(s);
+    if (asked.tick.epoch)
+        asked.base = es_clock_hold(followed[es_stream_number(s)].base);
+    pthread_mutex_unlock(&lock);
+    return asked;
+}
+
+/* Whether an event is still the one that was asked about. pre: lock is held. */
+static struct event *still(const struct es_asked *asked)
+{
+    struct event *e = asked->record ? find(asked->event) : NULL;
+
+    return e && e->record == asked->record && e->under_way == 0 ? e : NULL;
+}
+
+void es_event_answered(struct es_asked *asked, bool done)
+{
+    struct event *e;
+
+    if (!asked->record && !asked->tick.epoch)
+        return;
+    pthread_mutex_lock(&lock);
+    e = still(asked);
+    if (done && e)
+        e->complete = true;
+    if (done && (e || !asked->event)) {
+        if (asked->tick.epoch)
+            es_stream_done(es_stream_at(asked->tick.stream), asked->tick.epoch);
+        for (unsigned i = 0; asked->base && i < asked->base->count; i++)
+            es_stream_done(es_stream_at(asked->base->at[i].stream), asked->base->at[i].epoch);
+    }
+    es_clock_drop(asked->base);
+    pthread_mutex_unlock(&lock);
+}
+
+struct es_asked es_event_wait_begin(CUevent event)
+{
+    return es_event_ask(event);
+}
+
+void es_event_wait_end(struct es_asked *asked, CUstream stream, bool made)
+{
+    struct es_stream *s = es_stream_of(stream);
+    int saved = errno;
+
+    if (!asked->record)
+        return;
+    pthread_mutex_lock(&lock);
+    if (made && still(asked) && is_one(s) && !es_capture_open()) {
+        struct es_clock **base = &followed[es_stream_number(s)].base;
+        struct es_clock *joined = es_clock_join(*base, asked->base, asked->tick, is_done);
+
+        es_clock_drop(*base);
+        *base = joined;
+    }
+    es_clock_drop(asked->base);
+    pthread_mutex_unlock(&lock);
+    errno = saved;
+}
+
+/* pre: lock is held. */
+static bool is_ordered(struct es_tick t, unsigned before)
+{
+    return is_done(t) || t.stream == before ||
+           es_clock_get(followed[before].base, t.stream) >= t.epoch || ES_BROKEN(ORDERED);
+}
+
+static enum es_needless needs_no_wait(const struct event *e, unsigned stream)
+{
+    if (!tells(e))
+        return ES_NEEDED;
+    if (e->complete)
+        return ES_COMPLETED;
+    if (!e->tick.epoch || !is_ordered(e->tick, stream))
+        return ES_NEEDED;
+    for (unsigned i = 0; e->base && i < e->base->count; i++)
+        if (!is_ordered(e->base->at[i], stream))
+            return ES_NEEDED;
+    return ES_ORDERED;
+}
+
+enum es_needless es_event_needs_no_wait(CUevent event, CUstream stream)
+{
+    const struct es_stream *s;
+    enum es_needless answer;
 
     /* A stream that is known, so that a wrong one is the driver's to refuse. In a capture a wait is
      * a fork, whatever it waits for. */
-    if (!atomic_load_explicit(&on, memory_order_relaxed) || !es_turn_is_nonblocking(stream) ||
+    if (!atomic_load_explicit(&elide, memory_order_relaxed) ||
         (es_capture_open() && !ES_BROKEN(FORK)) || es_unknown_any())
+        return ES_NEEDED;
+    s = es_stream_of(stream);
+    if (!es_stream_is_made(s))
+        return ES_NEEDED;
+    pthread_mutex_lock(&lock);
+    answer = needs_no_wait(find(event), es_stream_number(s));
+    pthread_mutex_unlock(&lock);
+    return answer;
+}
+
+bool es_event_is_observable(CUevent event)
+{
+    const struct event *e;
+    bool observable;
+
+    if (!is_on())
+        return true;
+    pthread_mutex_lock(&lock);
+    e = find(event);
+    observable = !e || e->never || e->timing;
+    pthread_mutex_unlock(&lock);
+    return observable;
+}
+
+/* The oldest event at hand that covers an epoch, and no later one than `latest`. pre: lock is held.
+ */
+static CUevent that_covers(unsigned stream, uint64_t epoch, uint64_t latest)
+{
+    CUevent found = NULL;
+
+    for (unsigned i = 0; i < MARKS; i++) {
+        const struct event *e = find(followed[stream].marks[i]);
+
+        if (tells(e) && e->tick.stream == stream && e->tick.epoch >= epoch &&
+            e->tick.epoch <= latest) {
+            latest = e->tick.epoch;
+            found = e->handle;
+        }
+    }
+    return found;
+}
+
+/* Up to which epoch of a stream the legacy stream waits for what it is given next. */
+static uint64_t latest_before_legacy(unsigned stream)
+{
+    if (es_stream_at(stream)->nonblocking && !ES_BROKEN(COVERED))
+        return es_clock_get(followed[ES_STREAM_LEGACY].base, stream);
+    return UINT64_MAX;
+}
+
+bool es_event_covers(struct es_tick t)
+{
+    bool covers;
+
+    if (!is_on())
         return false;
-    s = find(event);
-    if (!s)
-        return false;
-    state = atomic_load(&s->state);
-    return (state & COMPLETE) && (!(state & NEVER) || ES_BROKEN(FORK)) && !is_under_way(state);
+    pthread_mutex_lock(&lock);
+    covers = that_covers(t.stream, t.epoch, latest_before_legacy(t.stream)) != NULL;
+    pthread_mutex_unlock(&lock);
+    return covers;
+}
+
+bool es_event_make_wait(const struct es_port *port, CUstream waiting, struct es_tick t)
+{
+    bool made;
+    CUevent event;
+
+    pthread_mutex_lock(&lock);
+    event = that_covers(t.stream, t.epoch, latest_before_legacy(t.stream));
+    made = event &&
+           (ES_BROKEN(WAIT_COVERED) || port->stream_wait_event(waiting, event, 0) == CUDA_SUCCESS);
+    pthread_mutex_unlock(&lock);
+    return made;
+}
+
+void es_event_after_fork(void)
+{
+    pthread_mutex_init(&lock, NULL);
+    es_event_configure(false, false);
 }

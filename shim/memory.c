@@ -29,12 +29,6 @@ static uint64_t *shared; /* handles, unsorted: few */
 static size_t shared_count, shared_room;
 static atomic_bool lost, reached_host;
 
-/* Allocated since the last work was given to a stream; one that finds no place is not fresh. */
-enum { BORN = 32 };
-static struct range born[BORN];
-static unsigned born_count;
-static uint64_t born_at;
-
 /* The array with room for one more element; NULL, and a lost record, without memory. */
 static void *with_room(void *array, size_t used, size_t *have, size_t size)
 {
@@ -114,9 +108,6 @@ void es_memory_drop(uint64_t start, uint64_t bytes)
         memmove(&ranges[first], &ranges[last], (count - last) * sizeof *ranges);
         count -= last - first;
     }
-    for (unsigned i = 0; i < born_count; i++)
-        if (born[i].start - start < bytes)
-            born[i--] = born[--born_count];
     pthread_mutex_unlock(&lock);
 }
 
@@ -170,30 +161,6 @@ void es_memory_handle_new(uint64_t handle)
 bool es_memory_complete(void)
 {
     return !atomic_load_explicit(&lost, memory_order_relaxed);
-}
-
-void es_memory_born(uint64_t start, uint64_t bytes, uint64_t calls)
-{
-    pthread_mutex_lock(&lock);
-    if (calls != born_at)
-        born_count = 0; /* those before are no longer fresh */
-    born_at = calls;
-    if (born_count < BORN)
-        born[born_count++] = (struct range){.start = start, .end = start + bytes};
-    pthread_mutex_unlock(&lock);
-}
-
-bool es_memory_is_fresh(uint64_t start, uint64_t bytes, uint64_t calls)
-{
-    bool fresh = false;
-
-    pthread_mutex_lock(&lock);
-    if (ES_BROKEN(FRESH))
-        calls = born_at;
-    for (unsigned i = 0; calls == born_at && !fresh && i < born_count; i++)
-        fresh = start >= born[i].start && start < born[i].end && born[i].end - start >= bytes;
-    pthread_mutex_unlock(&lock);
-    return fresh;
 }
 
 bool es_memory_reached_host(void)

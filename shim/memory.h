@@ -33,14 +33,6 @@ void es_memory_handle_new(uint64_t handle);
 
 bool es_memory_complete(void);
 
-/* Device memory that was just allocated, and is not from a pool (those hand out again what queued
- * work still uses). calls: es_turn_calls() then. */
-void es_memory_born(uint64_t start, uint64_t bytes, uint64_t calls);
-
-/* Whether [start, start + bytes) lies in an allocation since whose birth no stream was given work:
- * then nothing outstanding can touch it. calls: es_turn_calls() now. */
-bool es_memory_is_fresh(uint64_t start, uint64_t bytes, uint64_t calls);
-
 /* Whether the program ever had host memory that the device can access: then a kernel may read or
  * write it. */
 bool es_memory_reached_host(void);

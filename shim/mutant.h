@@ -13,8 +13,14 @@
     X(SETTLE, "a query finds the debt done")                                                       \
     X(BEHIND_COPY, "the legacy stream is ordered after the copy beside it")                        \
     X(FRESH, "only memory that nothing outstanding touches is filled ahead of it")                 \
-    X(COUNT_CALLS, "work given to a stream ends its memory's freshness")                           \
-    X(COUNT_OWN, "so does a staged copy")                                                          \
+    X(STAMP, "work given to a stream is followed")                                                 \
+    X(TOUCH, "so is the memory that a copy touches")                                               \
+    X(SPAN, "from the first to the last byte that is still being touched")                         \
+    X(COVERED, "a copy waits for no event that natively it does not wait for")                     \
+    X(WAIT_COVERED, "a copy from memory waits for the event behind its last write")                \
+    X(ORDERED, "a wait is left out only if the stream waited for all of it")                       \
+    X(AT_ONCE, "what runs while an event is recorded proves nothing of it")                        \
+    X(REUSED, "a stream's record is used again when nothing of it is left")                        \
     X(OBSERVABLE, "nothing returns early that host memory could tell of")                          \
     X(BARRIER, "a synchronous copy waits for the work before it")                                  \
     X(WAIT_TO_READ, "where native waits, the source is read after the wait")                       \

@@ -9,7 +9,7 @@
 
 /* Threads beyond the table share its last slot, which then says "every stream" for good: no hold is
  * had any more, and every copy is native. */
-enum { THREADS = 1024, HOLDS = 64, STREAMS = 4096 };
+enum { THREADS = 1024, HOLDS = 64 };
 static struct es_turn turns[THREADS];
 static atomic_uint used; /* slots that were ever taken */
 
@@ -24,10 +24,6 @@ static struct hold {
     const struct es_turn *owner;
 } holds[HOLDS]; /* guarded by lock, like their count */
 static unsigned hold_count;
-
-/* Open addressing, read without a lock. DROPPED: goes on behind. */
-#define DROPPED ((CUstream)-1)
-static _Atomic(CUstream) nonblocking[STREAMS];
 
 static pthread_key_t at_end;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -67,44 +63,6 @@ struct es_turn *es_turn_meet_thread(void)
     return es_turn_mine;
 }
 
-bool es_turn_is_nonblocking(CUstream stream)
-{
-    unsigned at = (unsigned)((uintptr_t)stream >> 4) * 0x9E3779B1u >> 8;
-
-    for (unsigned i = 0; i < 64; i++) {
-        CUstream held =
-            atomic_load_explicit(&nonblocking[(at + i) % STREAMS], memory_order_acquire);
-
-        if (!held || held == stream)
-            return held == stream;
-    }
-    return false;
-}
-
-void es_turn_nonblocking(CUstream stream)
-{
-    unsigned at = (unsigned)((uintptr_t)stream >> 4) * 0x9E3779B1u >> 8;
-
-    for (unsigned i = 0; i < 64; i++) {
-        _Atomic(CUstream) *slot = &nonblocking[(at + i) % STREAMS];
-        CUstream held = atomic_load(slot);
-
-        if ((!held || held == DROPPED) && atomic_compare_exchange_strong(slot, &held, stream))
-            return;
-    }
-}
-
-void es_turn_forget(CUstream stream)
-{
-    unsigned at = (unsigned)((uintptr_t)stream >> 4) * 0x9E3779B1u >> 8;
-
-    for (unsigned i = 0; stream && i < 64 && !ES_BROKEN(FORGET); i++) {
-        CUstream held = stream;
-
-        atomic_compare_exchange_strong(&nonblocking[(at + i) % STREAMS], &held, DROPPED);
-    }
-}
-
 static bool conflict(CUstream a, CUstream b)
 {
     if (!a || !b)
@@ -114,7 +72,7 @@ static bool conflict(CUstream a, CUstream b)
     if (a == b)
         return a != CU_STREAM_PER_THREAD; /* one handle, a stream in each thread */
     if ((a == CU_STREAM_LEGACY || b == CU_STREAM_LEGACY) && !ES_BROKEN(HOLD_LEGACY))
-        return !es_turn_is_nonblocking(a == CU_STREAM_LEGACY ? b : a);
+        return !es_stream_is_nonblocking(a == CU_STREAM_LEGACY ? b : a);
     return false;
 }
 
@@ -160,22 +118,6 @@ static bool is_submitting(CUstream stream, const struct es_turn *but)
 bool es_turn_alone(void)
 {
     return atomic_load(&used) <= 1;
-}
-
-uint64_t es_turn_calls(void)
-{
-    uint64_t sum = 0;
-
-    for (unsigned i = 0; i < atomic_load(&used); i++)
-        sum += atomic_load(&turns[i].calls);
-    return sum;
-}
-
-void es_turn_count_own(CUstream stream)
-{
-    if (ES_BROKEN(COUNT_OWN))
-        return;
-    es_turn_count(es_turn_mine ? es_turn_mine : es_turn_meet_thread(), stream);
 }
 
 uint64_t es_turn_on_legacy(void)

@@ -17,8 +17,10 @@
 #include <stdint.h>
 
 #include "shim/debt.h"
+#include "shim/memory.h"
 #include "shim/mutant.h"
 #include "shim/port.h"
+#include "shim/stream.h"
 
 /* For a call that is about every stream of a context. */
 #define ES_EVERY_STREAM ((CUstream)-1)
@@ -26,7 +28,7 @@
 struct es_turn {
     _Alignas(64) _Atomic(CUstream) stream; /* that the thread is submitting to; NULL: to none */
     atomic_bool taken;                     /* by a thread that lives */
-    _Atomic uint64_t calls, on_legacy;     /* so far; on_legacy: about the legacy stream */
+    _Atomic uint64_t on_legacy;            /* calls so far about the legacy stream */
 };
 
 extern __attribute__((tls_model("initial-exec"))) __thread struct es_turn *es_turn_mine;
@@ -36,11 +38,6 @@ void es_turn_wait(CUstream stream);
 
 static inline void es_turn_count(struct es_turn *mine, CUstream stream)
 {
-    if (ES_BROKEN(COUNT_CALLS))
-        return;
-    atomic_store_explicit(&mine->calls,
-                          atomic_load_explicit(&mine->calls, memory_order_relaxed) + 1,
-                          memory_order_relaxed);
     if (stream == CU_STREAM_LEGACY || stream == ES_EVERY_STREAM)
         atomic_store_explicit(&mine->on_legacy,
                               atomic_load_explicit(&mine->on_legacy, memory_order_relaxed) + 1,
@@ -70,14 +67,20 @@ static inline void es_turn_end(void)
     atomic_store_explicit(&es_turn_mine->stream, NULL, memory_order_release);
 }
 
+/* The same, for a call that gave it an operation. effects: of enum es_effect. */
+static inline void es_turn_given(CUstream stream, unsigned effects)
+{
+    if (effects & ES_HOST && es_memory_reached_host())
+        effects |= ES_OBSERVABLE;
+    es_stream_given(es_stream_of(stream), effects);
+    es_turn_end();
+}
+
 /* Takes hold of a stream for this thread, which may not be between begin and end, nor have one.
  * Blocks while another thread holds it. False: another thread is submitting to it right now, and
  * how long that call takes is the program's affair. */
 bool es_turn_hold(CUstream stream);
 void es_turn_release(void);
-
-/* Whether a stream is known to be non-blocking. */
-bool es_turn_is_nonblocking(CUstream stream);
 
 /* How many calls so far were about the legacy stream, those in progress included: each may be what
  * the next work on a blocking stream has to wait for. */
@@ -86,18 +89,8 @@ uint64_t es_turn_on_legacy(void);
 /* Whether no other thread ever gave a stream work beside this one's life. */
 bool es_turn_alone(void);
 
-/* How many calls gave any stream work so far, those in progress included. */
-uint64_t es_turn_calls(void);
-
-/* Work that the engine itself gives a stream in the program's place. */
-void es_turn_count_own(CUstream stream);
-
 /* From now on every call that gives a stream work has to join a debt first, or has not. */
 void es_turn_owe(bool owed);
-
-/* Streams that were made non-blocking; of any other it is not known. */
-void es_turn_nonblocking(CUstream stream);
-void es_turn_forget(CUstream stream); /* before it is destroyed */
 
 void es_turn_after_fork(void);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Synchronous copies into new memory behind queued work. Under the shim they may return before that
  * work is done, if nobody can tell: here everybody tries to. No test of this program may have host
- * memory that the device can access, or nothing returns early any more. */
+ * memory that the device can access, or kernels can be told of, and nothing overtakes them. */
 #include "tests/e2e/e2e.h"
 
 #include <pthread.h>

@@ -25,7 +25,7 @@ good = True
 
 def caught(rule):
     """By what the rule's loss was seen; None: by nothing."""
-    for name in ("turn", "memory", "pipe", "pool", "capture"):
+    for name in ("turn", "memory", "pipe", "pool", "capture", "clock", "event", "touch"):
         status, out = laws.run(f"{unit}/mutants-{name}", [], library_path, timeout=60, ES_BROKEN_RULE=str(rule))
         if status != 0:
             return f"unit-{name}"

@@ -79,8 +79,8 @@ TEST(place, table)
     }
 }
 
-/* A copy that overtakes: one thing less, and it is staged at its place, or native. */
-TEST(place, overtakes_only_what_cannot_be_told)
+/* A copy that leaves its place: one thing less, and it is staged there, or native. */
+TEST(place, leaves_only_what_cannot_be_told)
 {
     const struct es_copy_facts good = {.dir = ES_H2D,
                                        .bytes = 64 * MiB,
@@ -88,33 +88,45 @@ TEST(place, overtakes_only_what_cannot_be_told)
                                        .device = ES_MEM_DEVICE,
                                        .threads = 8,
                                        .legacy = true,
-                                       .fresh = true,
-                                       .busy = true};
-    const struct es_options o = {.mode = REWRITE, .limit = 9},
-                            never = {.mode = REWRITE, .limit = 9, .defer = ES_DEFER_NEVER};
+                                       .clear = true,
+                                       .behind = true};
+    const struct es_options o = {.mode = REWRITE, .limit = 9, .side = true},
+                            never = {.mode = REWRITE,
+                                     .limit = 9,
+                                     .side = true,
+                                     .defer = ES_DEFER_NEVER},
+                            at_home = {.mode = REWRITE, .limit = 9};
     struct es_copy_facts f = good;
 
-    CHECK_EQ_INT(es_place(&f, &o).where, ES_SIDE);
-    CHECK_EQ_INT(es_place(&f, &never).where, ES_HOME);
-    f.bytes = 4; /* behind a queue none is too small */
-    CHECK_EQ_INT(es_place(&f, &o).where, ES_SIDE);
-    CHECK_EQ_INT(es_place(&f, &never).where, ES_NATIVE);
+    for (enum es_direction dir = 0; dir < ES_DIRECTIONS; dir++) {
+        f = good;
+        f.dir = dir;
+        CHECK_EQ_INT(es_place(&f, &o).where, ES_SIDE);
+        CHECK(es_place(&f, &o).early);
+        /* H2D: beside the queue, and waits for both */
+        CHECK_EQ_INT(es_place(&f, &never).where, dir == ES_H2D ? ES_SIDE : ES_HOME);
+        CHECK(!es_place(&f, &never).early);
+        CHECK_EQ_INT(es_place(&f, &at_home).where, ES_HOME);
+        f.bytes = 4; /* behind a queue none is too small */
+        CHECK_EQ_INT(es_place(&f, &o).where, ES_SIDE);
+        CHECK_EQ_INT(es_place(&f, &at_home).where, ES_NATIVE);
 #define WITHOUT(change, expected)                                                                  \
     f = good;                                                                                      \
+    f.dir = dir;                                                                                   \
     change;                                                                                        \
     CHECK_EQ_INT(es_place(&f, &o).where, expected)
-    WITHOUT(f.dir = ES_D2H, ES_HOME);
-    WITHOUT(f.async = true, ES_HOME);
-    WITHOUT(f.legacy = false, ES_HOME);
-    WITHOUT(f.fresh = false, ES_HOME);
-    WITHOUT(f.busy = false, ES_HOME);
-    WITHOUT(f.observable = true, ES_HOME);
-    WITHOUT(f.capturing = true, ES_NATIVE);
-    WITHOUT(f.host = ES_MEM_PINNED, ES_NATIVE);
-    WITHOUT(f.device = ES_MEM_FOREIGN, ES_NATIVE);
-    WITHOUT(f.sync_memops = true, ES_NATIVE);
-    WITHOUT(f.rewritten = 9, ES_NATIVE);
+        WITHOUT(f.async = true, ES_HOME);
+        WITHOUT(f.legacy = false, ES_HOME);
+        WITHOUT(f.clear = false, ES_HOME);
+        WITHOUT(f.behind = false, ES_HOME);
+        WITHOUT(f.observable = true, ES_HOME);
+        WITHOUT(f.capturing = true, ES_NATIVE);
+        WITHOUT(f.host = ES_MEM_PINNED, ES_NATIVE);
+        WITHOUT(f.device = ES_MEM_FOREIGN, ES_NATIVE);
+        WITHOUT(f.sync_memops = true, ES_NATIVE);
+        WITHOUT(f.rewritten = 9, ES_NATIVE);
 #undef WITHOUT
+    }
 }
 
 TEST(place, every_reason_has_a_row)

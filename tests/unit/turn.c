@@ -74,12 +74,12 @@ TEST(turn, which_streams_stand_in_each_others_way)
         {APART, 4, true},
     };
 
-    es_turn_nonblocking(stream_of(APART));
+    es_stream_made(stream_of(APART), CU_STREAM_NON_BLOCKING);
     for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
         CHECK_EQ_INT(is_had(stream_of(table[i].a), stream_of(table[i].b)), table[i].apart);
         CHECK_EQ_INT(is_had(stream_of(table[i].b), stream_of(table[i].a)), table[i].apart);
     }
-    es_turn_forget(stream_of(APART)); /* its handle may be a blocking stream's from now on */
+    es_stream_forget(stream_of(APART)); /* its handle may be a blocking stream's from now on */
     CHECK(!is_had(stream_of(APART), CU_STREAM_LEGACY));
 }
 

@@ -1,0 +1,238 @@
+/* SPDX-License-Identifier: MIT */
+/* The allocations are in glibc's balanced tree (tsearch), by address; to it two that overlap are
+ * the same, so that a look-up by any address inside finds one. */
+#include "shim/touch.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <search.h>
+#include <stdlib.h>
+
+#include "shim/mutant.h"
+
+struct span {
+    uint64_t epoch; /* of the newest; 0: none */
+    uint64_t lo, hi;
+};
+
+enum { STREAMS_EACH = 4 };
+struct allocation {
+    uint64_t start, end;
+    uint64_t born; /* es_stream_time() */
+    bool crowded;  /* touched by more streams than are noted */
+    struct touch {
+        unsigned stream;
+        struct span reads, writes;
+    } by[STREAMS_EACH];
+};
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* guards all below */
+static void *tree;
+
+static int order(const void *a, const void *b)
+{
+    const struct allocation *x = a, *y = b;
+
+    return x->end <= y->start ? -1 : y->end <= x->start;
+}
+
+/* The one that overlaps the range; NULL: none, or the first of several. */
+static struct allocation *find(uint64_t start, uint64_t bytes)
+{
+    struct allocation range = {.start = start, .end = start + bytes};
+    struct allocation *const *found = tfind(&range, &tree, order);
+
+    return found ? *found : NULL;
+}
+
+static struct allocation *find_around(uint64_t start, uint64_t bytes)
+{
+    struct allocation *a = find(start, 1);
+
+    return a && a->end - start >= bytes ? a : NULL;
+}
+
+static void drop(struct allocation *a)
+{
+    tdelete(a, &tree, order);
+    free(a);
+}
+
+void es_touch_born(uint64_t start, uint64_t bytes)
+{
+    int saved = errno;
+    struct allocation *a;
+
+    if (!start || !bytes)
+        return;
+    pthread_mutex_lock(&lock);
+    while ((a = find(start, bytes))) /* it went with its context */
+        drop(a);
+    a = malloc(sizeof *a);
+    if (a)
+        *a = (struct allocation){.start = start, .end = start + bytes, .born = es_stream_time()};
+    if (a && !tsearch(a, &tree, order))
+        free(a);
+    pthread_mutex_unlock(&lock);
+    errno = saved;
+}
+
+void es_touch_gone(uint64_t start)
+{
+    int saved = errno;
+    struct allocation *a;
+
+    pthread_mutex_lock(&lock);
+    a = find(start, 1);
+    if (a)
+        drop(a);
+    pthread_mutex_unlock(&lock);
+    errno = saved;
+}
+
+bool es_touch_is_live(uint64_t start, uint64_t bytes)
+{
+    bool live;
+
+    pthread_mutex_lock(&lock);
+    live = find_around(start, bytes) != NULL;
+    pthread_mutex_unlock(&lock);
+    return live;
+}
+
+static uint64_t done_of(unsigned stream)
+{
+    return atomic_load_explicit(&es_stream_at(stream)->done, memory_order_relaxed);
+}
+
+static bool is_over(const struct touch *t)
+{
+    return t->reads.epoch <= done_of(t->stream) && t->writes.epoch <= done_of(t->stream);
+}
+
+/* The notes of a stream; NULL: there is no place. */
+static struct touch *by(struct allocation *a, unsigned stream)
+{
+    struct touch *place = NULL;
+
+    for (unsigned i = 0; i < STREAMS_EACH; i++) {
+        if (a->by[i].stream == stream)
+            return &a->by[i];
+        if (is_over(&a->by[i]))
+            place = &a->by[i];
+    }
+    if (place)
+        *place = (struct touch){.stream = stream};
+    return place;
+}
+
+static void widen(struct span *s, uint64_t done, uint64_t epoch, uint64_t lo, uint64_t hi)
+{
+    if (s->epoch <= done || ES_BROKEN(SPAN)) {
+        *s = (struct span){epoch, lo, hi};
+        return;
+    }
+    s->epoch = epoch > s->epoch ? epoch : s->epoch;
+    s->lo = lo < s->lo ? lo : s->lo;
+    s->hi = hi > s->hi ? hi : s->hi;
+}
+
+static void note(struct allocation *a, unsigned stream, uint64_t epoch, uint64_t lo, uint64_t hi,
+                 bool write)
+{
+    struct touch *t = by(a, stream);
+
+    if (!t)
+        a->crowded = true;
+    else
+        widen(write ? &t->writes : &t->reads, done_of(stream), epoch, lo, hi);
+}
+
+bool es_touch(const struct es_stream *s, uint64_t epoch, uint64_t start, uint64_t bytes, bool write)
+{
+    struct allocation *a;
+
+    pthread_mutex_lock(&lock);
+    a = find_around(start, bytes);
+    if (a && !ES_BROKEN(TOUCH))
+        note(a, es_stream_number(s), epoch, start, start + bytes, write);
+    pthread_mutex_unlock(&lock);
+    return a != NULL;
+}
+
+bool es_touch_all(const struct es_stream *s, uint64_t epoch, uint64_t address)
+{
+    struct allocation *a;
+
+    pthread_mutex_lock(&lock);
+    a = find(address, 1);
+    if (a && !ES_BROKEN(TOUCH))
+        note(a, es_stream_number(s), epoch, a->start, a->end, true);
+    pthread_mutex_unlock(&lock);
+    return a != NULL;
+}
+
+static bool meets(const struct span *s, uint64_t done, uint64_t start, uint64_t bytes)
+{
+    return s->epoch > done && s->lo < start + bytes && start < s->hi;
+}
+
+/* The newest epoch of a stream that may touch the range; 0: none. */
+static uint64_t newest(const struct allocation *a, struct es_stream *s, uint64_t start,
+                       uint64_t bytes, bool only_writes)
+{
+    uint64_t done = atomic_load(&s->done), opaque = atomic_load(&s->opaque), epoch = 0;
+
+    if (opaque > done && atomic_load(&s->opaque_at) > a->born && !ES_BROKEN(FRESH))
+        epoch = opaque;
+    for (unsigned i = 0; i < STREAMS_EACH; i++) {
+        const struct touch *t = &a->by[i];
+
+        if (t->stream != es_stream_number(s))
+            continue;
+        if (meets(&t->writes, done, start, bytes) && t->writes.epoch > epoch)
+            epoch = t->writes.epoch;
+        if (!only_writes && meets(&t->reads, done, start, bytes) && t->reads.epoch > epoch)
+            epoch = t->reads.epoch;
+    }
+    return epoch;
+}
+
+static bool is_any_busy(void)
+{
+    struct es_stream *s;
+
+    for (unsigned i = 0; (s = es_stream_used(i)); i++)
+        if (es_stream_is_busy(s))
+            return true;
+    return false;
+}
+
+int es_touch_who(uint64_t start, uint64_t bytes, bool only_writes, struct es_tick who[ES_TOUCHERS])
+{
+    struct allocation *a;
+    struct es_stream *s;
+    int count = 0;
+
+    pthread_mutex_lock(&lock);
+    a = find_around(start, bytes);
+    if (a && a->crowded)
+        a->crowded = is_any_busy();
+    if (!a || a->crowded)
+        count = -1;
+    for (unsigned i = 0; count >= 0 && (s = es_stream_used(i)); i++) {
+        uint64_t epoch = newest(a, s, start, bytes, only_writes);
+
+        if (epoch && count == ES_TOUCHERS)
+            count = -1;
+        else if (epoch)
+            who[count++] = (struct es_tick){es_stream_number(s), epoch};
+    }
+    pthread_mutex_unlock(&lock);
+    return count;
+}
+
+void es_touch_after_fork(void)
+{
+    pthread_mutex_init(&lock, NULL);
+}
