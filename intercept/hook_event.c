@@ -2,6 +2,7 @@
 /* Events: what is known of each (shim/event.h), and the waits that need not be made. */
 #include "intercept/hooks.h"
 #include "shim/event.h"
+#include "shim/kernel.h"
 #include "shim/turn.h"
 
 /* The time between two timing events must hold the work between them, on whatever stream of ours.
@@ -189,9 +190,9 @@ static void launching(const CUlaunchConfig *config, CUstream stream)
     look_for_events(config, stream);
 }
 
-static CUresult launched(CUstream stream, CUresult r)
+static CUresult launched(CUstream stream, CUfunction f, void **params, void **extra, CUresult r)
 {
-    es_turn_given(stream, es_count_effects(ES_SEEN_LAUNCH));
+    es_kernel_given(stream, r == CUDA_SUCCESS, f, params, extra);
     return r;
 }
 
@@ -199,7 +200,7 @@ ES_EXPORT CUresult CUDAAPI cuLaunchKernelEx(const CUlaunchConfig *config, CUfunc
                                             void **params, void **extra)
 {
     launching(config, ES_LEGACY(stream_of(config)));
-    return launched(ES_LEGACY(stream_of(config)),
+    return launched(ES_LEGACY(stream_of(config)), f, params, extra,
                     ES_REAL(cuLaunchKernelEx)(config, f, params, extra));
 }
 
@@ -207,6 +208,6 @@ ES_EXPORT CUresult CUDAAPI cuLaunchKernelEx_ptsz(const CUlaunchConfig *config, C
                                                  void **params, void **extra)
 {
     launching(config, ES_PER_THREAD(stream_of(config)));
-    return launched(ES_PER_THREAD(stream_of(config)),
+    return launched(ES_PER_THREAD(stream_of(config)), f, params, extra,
                     ES_REAL(cuLaunchKernelEx_ptsz)(config, f, params, extra));
 }

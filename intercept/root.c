@@ -17,6 +17,7 @@
 #include "shim/copy.h"
 #include "shim/debt.h"
 #include "shim/event.h"
+#include "shim/kernel.h"
 #include "shim/memory.h"
 #include "shim/report.h"
 #include "shim/stream.h"
@@ -89,6 +90,8 @@ static void fill_port(void)
     ES_PORT(context_id, cuCtxGetId);
     ES_PORT(capture_mode, cuThreadExchangeStreamCaptureMode);
     ES_PORT(device_attribute, cuDeviceGetAttribute);
+    ES_PORT(function_parameter, cuFuncGetParamInfo);
+    ES_PORT(kernel_parameter, cuKernelGetParamInfo);
 #undef ES_PORT
     es_port.past_us = es_bypass_any;
 }
@@ -123,6 +126,7 @@ static void begin(void)
         es_options_help(say, nobody);
     copy_threads = options.threads ? (unsigned)options.threads : es_workers_default();
     es_copy_configure(&es_port, &options, copy_threads);
+    es_kernel_configure(&es_port, options.kernels);
     es_event_configure(options.mode == ES_MODE_REWRITE, options.elide);
     owner = getpid();
     pthread_atfork(NULL, NULL, after_fork);

@@ -10,6 +10,7 @@
 
 enum es_mode { ES_MODE_OFF, ES_MODE_OBSERVE, ES_MODE_REWRITE };
 enum es_defer { ES_DEFER_SAFE, ES_DEFER_NEVER };
+enum es_kernels { ES_KERNELS_OPAQUE, ES_KERNELS_ARGS };
 enum es_log { ES_LOG_OFF, ES_LOG_SUMMARY, ES_LOG_FULL };
 
 struct es_options {
@@ -20,6 +21,7 @@ struct es_options {
     uint64_t chunk;     /* bytes of one staging chunk */
     uint64_t threads;   /* threads that copy, the caller included; 0: automatic */
     enum es_defer defer;
+    enum es_kernels kernels;
     bool side;
     bool elide;
     enum es_log log;

@@ -18,6 +18,7 @@
     X(SPAN, "from the first to the last byte that is still being touched")                         \
     X(COVERED, "a copy waits for no event that natively it does not wait for")                     \
     X(WAIT_COVERED, "a copy from memory waits for the event behind its last write")                \
+    X(STRANGER, "a kernel with an argument that nobody knows may touch anything")                  \
     X(ORDERED, "a wait is left out only if the stream waited for all of it")                       \
     X(AT_ONCE, "what runs while an event is recorded proves nothing of it")                        \
     X(REUSED, "a stream's record is used again when nothing of it is left")                        \

@@ -47,6 +47,9 @@ struct es_port {
     CUresult (*context_id)(CUcontext, unsigned long long *); /* (cheap) NULL before driver 12.0 */
     CUresult (*capture_mode)(CUstreamCaptureMode *); /* (cheap) exchanges the thread's mode */
     CUresult (*device_attribute)(int *, CUdevice_attribute, CUdevice); /* (cheap) */
+    /* (cheap) Where the i-th parameter lies, and its size. NULL before driver 12.4. */
+    CUresult (*function_parameter)(CUfunction, size_t i, size_t *offset, size_t *bytes);
+    CUresult (*kernel_parameter)(CUkernel, size_t i, size_t *offset, size_t *bytes);
 
     /* Whether the process holds libraries that reach the device or its memory past us: those that
      * read device memory without any CUDA call, or whose CUDA calls are not seen. */

@@ -172,6 +172,16 @@ bool e2e_is_rewritten(void)
            is_set_to("EPOCHSHIM_WARMUP", "0") && !getenv("SIMGPU_PIN_LIMIT");
 }
 
+bool e2e_is_followed(void)
+{
+    return e2e_is_rewritten() && !getenv("SIMGPU_DRIVER_VERSION");
+}
+
+bool e2e_is_by_args(void)
+{
+    return is_set_to("EPOCHSHIM_KERNELS", "args");
+}
+
 long e2e_driver_calls(const char *function)
 {
     unsigned long (*count)(const char *) =

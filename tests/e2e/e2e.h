@@ -55,7 +55,14 @@ bool e2e_is_native(void);
 /* True under the shim when it stages copies of every size: then staging must show. */
 bool e2e_is_rewritten(void);
 
-/* On the simulated GPU: how often the driver's own function was called. -1 on a real one. */
+/* On the simulated GPU: how often the driver's own function was called, or a kernel has run. -1 on
+ * a real one. */
 long e2e_driver_calls(const char *function);
+
+/* True where copies may leave their places: a current driver, and everything staged. */
+bool e2e_is_followed(void);
+
+/* True under EPOCHSHIM_KERNELS=args. */
+bool e2e_is_by_args(void);
 
 #endif

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The kernels that the end-to-end tests launch, for a real GPU. tests/simgpu/kernels.c has the same ones
-// in C. All but fill, copy, scale, axpy, matmul and checksum are launched with one thread.
+// in C. All but fills, copy, scale, axpy, matmul and checksum are launched with one thread.
 #include <cstdint>
 
 #define FOR_EACH(i, n)                                                                             \
@@ -14,6 +14,12 @@ extern "C" __global__ void empty(void)
 extern "C" __global__ void fill_u32(uint32_t *p, uint64_t n, uint32_t v)
 {
     FOR_EACH(i, n) p[i] = v;
+}
+
+// The address of the words lies in memory.
+extern "C" __global__ void fill_behind_u32(uint32_t *const *where, uint64_t n, uint32_t v)
+{
+    FOR_EACH(i, n) (*where)[i] = v;
 }
 
 extern "C" __global__ void copy_u32(const uint32_t *src, uint32_t *dst, uint64_t n)

@@ -11,6 +11,7 @@
  * nothing may hang: with every scheduler of the simulated GPU, natively and under the shim.
  *
  * FLAVOUR: plain    one thread, no host memory that the device can access: copies may overtake
+ *          hidden   the same, and kernels follow addresses that lie in device memory
  *          mapped   one thread, and kernels write mapped host memory that the host reads after
  * blocking threads  two threads, each with its own program, on shared kinds of streams
  *
@@ -45,8 +46,8 @@ struct clock {
 };
 
 struct buffer {
-    CUdeviceptr device;
-    uint32_t *expected; /* what program order leaves there */
+    CUdeviceptr device, table; /* table: memory that holds its address, if hidden */
+    uint32_t *expected;        /* what program order leaves there */
     uint32_t words;
     struct clock used; /* its last uses, all of them */
 };
@@ -55,7 +56,7 @@ struct program {
     uint64_t random;
     unsigned long seed;
     unsigned operation;
-    bool mapped;
+    bool mapped, hidden;
     CUstream streams[STREAMS];
     struct clock
         clocks[STREAMS]; /* of the last work on each: what that is ordered after, and itself */
@@ -76,7 +77,7 @@ struct program {
     char said[160];
 };
 
-static CUfunction fill, copy;
+static CUfunction fill, fill_behind, copy;
 
 static void fail(struct program *p, const char *format, ...)
 {
@@ -196,13 +197,24 @@ static void copy_in(struct program *p, struct buffer *b)
     waited_for(p, &p->clocks[LEGACY]);
 }
 
+static void allocate(struct program *p, struct buffer *b)
+{
+    OK(cuMemAlloc(&b->device, b->words * 4));
+    b->expected = malloc(b->words * 4);
+    if (!p->hidden)
+        return;
+    OK(cuMemAlloc(&b->table, sizeof b->device));
+    submitted(p, LEGACY);
+    OK(cuMemcpyHtoD(b->table, &b->device, sizeof b->device));
+    waited_for(p, &p->clocks[LEGACY]);
+}
+
 static void make_buffer(struct program *p, struct buffer *b)
 {
     static const uint32_t sizes[] = {1, 100, 1000, 20000, MOST_WORDS};
 
     b->words = sizes[draw(p, 5)];
-    OK(cuMemAlloc(&b->device, b->words * 4));
-    b->expected = malloc(b->words * 4);
+    allocate(p, b);
     copy_in(p, b);
 }
 
@@ -321,7 +333,10 @@ static void kernel_fill(struct program *p)
     say(p, "fill buffer %d on %d", (int)(b - p->buffers), stream);
     for (uint32_t i = 0; i < n; i++)
         b->expected[i] = value;
-    launch(p, fill, stream, (void *[]){&b->device, &n, &value});
+    if (p->hidden)
+        launch(p, fill_behind, stream, (void *[]){&b->table, &n, &value});
+    else
+        launch(p, fill, stream, (void *[]){&b->device, &n, &value});
     use(p, b, stream);
 }
 
@@ -413,8 +428,7 @@ static void fill_twice(struct program *p)
         return;
     say(p, "fill new buffer %d twice, first on %d", (int)(b - p->buffers), stream);
     free(b->expected);
-    OK(cuMemAlloc(&b->device, b->words * 4));
-    b->expected = malloc(b->words * 4);
+    allocate(p, b);
     fill_words(p->scratch, b->words, draw(p, 1u << 30));
     submitted(p, stream);
     OK(cuMemcpyHtoDAsync(b->device, p->scratch, b->words * 4, p->streams[stream]));
@@ -574,7 +588,7 @@ struct job {
     CUcontext context;
     unsigned long seed, programs;
     unsigned operations;
-    bool mapped;
+    bool mapped, hidden;
 };
 
 static void *work(void *arg)
@@ -585,6 +599,7 @@ static void *work(void *arg)
     OK(cuCtxSetCurrent(j->context));
     p->scratch = malloc(MOST_WORDS * 4);
     p->mapped = j->mapped;
+    p->hidden = j->hidden;
     if (p->mapped) {
         void *memory;
 
@@ -607,7 +622,8 @@ int main(int argc, char **argv)
     struct job jobs[2] = {{.seed = argc > 2 ? strtoul(argv[2], NULL, 10) : 1,
                            .programs = argc > 3 ? strtoul(argv[3], NULL, 10) : 1,
                            .operations = argc > 4 ? (unsigned)atoi(argv[4]) : 60,
-                           .mapped = argc > 1 && strcmp(argv[1], "mapped") == 0}};
+                           .mapped = argc > 1 && strcmp(argv[1], "mapped") == 0,
+                           .hidden = argc > 1 && strcmp(argv[1], "hidden") == 0}};
     CUmodule module;
     pthread_t other;
 
@@ -616,6 +632,7 @@ int main(int argc, char **argv)
     OK(cuCtxSetCurrent(jobs[0].context));
     OK(cuModuleLoadData(&module, ""));
     OK(cuModuleGetFunction(&fill, module, "fill_u32"));
+    OK(cuModuleGetFunction(&fill_behind, module, "fill_behind_u32"));
     OK(cuModuleGetFunction(&copy, module, "copy_u32"));
     if (argc > 1 && strcmp(argv[1], "threads") == 0) {
         jobs[1] = jobs[0];

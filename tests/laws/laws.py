@@ -4,7 +4,7 @@ import os
 import subprocess
 
 SCHEDULERS = ("eager", "lazy", "random", "slow")
-FLAVOURS = ("plain", "mapped", "threads")
+FLAVOURS = ("plain", "hidden", "mapped", "threads")
 # Everything staged, and two policies that differ in what stands in the way.
 POLICIES = {
     "native": None,
@@ -12,8 +12,14 @@ POLICIES = {
     "small": {"EPOCHSHIM_MIN_BYTES": "1", "EPOCHSHIM_WARMUP": "0", "EPOCHSHIM_THREADS": "2", "EPOCHSHIM_POOL": "256K",
               "EPOCHSHIM_CHUNK": "64K"},
     "never": {"EPOCHSHIM_MIN_BYTES": "1", "EPOCHSHIM_WARMUP": "0", "EPOCHSHIM_THREADS": "2", "EPOCHSHIM_DEFER": "never"},
+    "args": {"EPOCHSHIM_MIN_BYTES": "1", "EPOCHSHIM_WARMUP": "0", "EPOCHSHIM_THREADS": "2", "EPOCHSHIM_KERNELS": "args"},
     "default": {},
 }
+
+
+def agree(flavour, policy):
+    """Whether a policy is meant for such programs."""
+    return (flavour, policy) != ("hidden", "args")
 
 
 def run(program, arguments, library_path, preload=None, policy="native", scheduler="lazy", seed=1, timeout=300, **more):

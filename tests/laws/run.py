@@ -16,7 +16,7 @@ first = int(sys.argv[5]) if len(sys.argv) > 5 else 1
 number = 0
 good = True
 for flavour in laws.FLAVOURS:
-    for policy in laws.POLICIES:
+    for policy in (p for p in laws.POLICIES if laws.agree(flavour, p)):
         for scheduler in laws.SCHEDULERS:
             number += 1
 

@@ -51,7 +51,8 @@ static void read_settings(void)
 
     for (int i = 0; s; i++) {
         if (i == sizeof names / sizeof *names) {
-            fprintf(stderr, "simgpu: SIMGPU_SCHED=%s is none of eager, lazy, random, slow, timed\n", s);
+            fprintf(stderr, "simgpu: SIMGPU_SCHED=%s is none of eager, lazy, random, slow, timed\n",
+                    s);
             _exit(2);
         }
         if (strcmp(s, names[i]) == 0) {
@@ -90,6 +91,11 @@ static unsigned long *count_of(const char *name, bool make)
         if (strcmp(calls[i].name, name) == 0)
             return &calls[i].count;
     }
+}
+
+void sim_count(const char *name)
+{
+    ++*count_of(name, true);
 }
 
 unsigned long simgpu_count(const char *function)

@@ -62,6 +62,16 @@ static bool fill_u32(const unsigned char *params)
     return true;
 }
 
+static bool fill_behind_u32(const unsigned char *params)
+{
+    uint64_t n = u64(params, 8);
+    uint32_t *p = at(at(params, 0, 8), 0, n * 4), v = u32(params, 16);
+
+    for (uint64_t i = 0; i < n; i++)
+        p[i] = v;
+    return true;
+}
+
 static bool copy_u32(const unsigned char *params)
 {
     uint64_t bytes = u64(params, 16) * 4;
@@ -171,6 +181,7 @@ static const struct sim_kernel kernels[] = {
     {"empty", 0, {P(0, 0)}, empty, launch_cost},
     {"spin_ns", 1, {P(0, 8)}, empty, spin_cost},
     {"fill_u32", 3, {P(0, 8), P(8, 8), P(16, 4)}, fill_u32, cost_of_8},
+    {"fill_behind_u32", 3, {P(0, 8), P(8, 8), P(16, 4)}, fill_behind_u32, cost_of_8},
     {"copy_u32", 3, {P(0, 8), P(8, 8), P(16, 8)}, copy_u32, cost_of_16},
     {"scale_f32", 3, {P(0, 8), P(8, 4), P(16, 8)}, scale_f32, cost_of_16},
     {"axpy_f32", 4, {P(0, 4), P(8, 8), P(16, 8), P(24, 8)}, axpy_f32, cost_of_24},

@@ -55,7 +55,7 @@ static const struct {
     SIM_EXPORTS(X)
 #undef X
         {"cuSimUnheardOf", (void *)cuSimUnheardOf, 13000},
-        {"cuSimArguments", (void *)cuSimArguments, 13000},
+    {"cuSimArguments", (void *)cuSimArguments, 13000},
 };
 enum { EXPORTS = sizeof exports / sizeof *exports };
 

@@ -161,6 +161,7 @@ bool sim_run(struct sim_op *op)
     case SIM_KERNEL:
         if (!w->kernel.kernel->step(w->kernel.params))
             return false;
+        sim_count(w->kernel.kernel->name);
         break;
     case SIM_HOST_FUNCTION:
         sim_call_host_function(op); /* which ends it, now or later */

@@ -169,6 +169,7 @@ extern struct sim sim;
 /* entry.c */
 unsigned long sim_thread(void); /* the calling thread, by a number that never comes back */
 uint64_t sim_now_ns(void);
+void sim_count(const char *name); /* pre: the lock is held */
 /* Counts, fails on demand, and takes the lock if it succeeds. */
 CUresult sim_enter(const char *function);
 CUresult sim_leave(CUresult r); /* gives the lock back */

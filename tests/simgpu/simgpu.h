@@ -4,7 +4,8 @@
 /* What tests may ask the simulated driver beside the driver API. A program that also runs on a real
  * GPU finds these by dlsym, and does without where they are missing. */
 
-/* How often an exported function was called, by whatever door: "cuMemcpyHtoD_v2". */
+/* How often an exported function was called, by whatever door: "cuMemcpyHtoD_v2"; or how often a kernel
+ * has run to its end: "fill_u32". */
 __attribute__((visibility("default"))) unsigned long simgpu_count(const char *function);
 
 /* How often a stream was told to wait for a recorded event of another stream. */

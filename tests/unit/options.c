@@ -54,6 +54,8 @@ TEST(options, each_is_read)
     CHECK(parse("EPOCHSHIM_HELP=1", NULL).help);
     CHECK(!parse("EPOCHSHIM_ELIDE=0", NULL).elide);
     CHECK_EQ_INT(parse("EPOCHSHIM_DEFER=never", NULL).defer, ES_DEFER_NEVER);
+    CHECK_EQ_INT(parse("EPOCHSHIM_KERNELS=args", NULL).kernels, ES_KERNELS_ARGS);
+    CHECK(!parse("EPOCHSHIM_SIDE=0", NULL).side);
     CHECK_EQ_STR(parse("EPOCHSHIM_LOG_FILE=/tmp/x.%p", NULL).log_file, "/tmp/x.%p");
     CHECK_EQ_STR(parse("EPOCHSHIM_LOG_FILE=stderr", NULL).log_file, "");
     CHECK_EQ_U64(parse("EPOCHSHIM_LIMIT=all", NULL).limit, UINT64_MAX);
