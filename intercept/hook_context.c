@@ -4,6 +4,7 @@
  * copy comes; only drivers before 12.0 need to be followed here. */
 #include "intercept/hooks.h"
 #include "shim/pool.h"
+#include "shim/stream.h"
 
 static CUresult ended(struct es_pool *pool, CUresult r)
 {
@@ -17,6 +18,7 @@ static CUresult ended(struct es_pool *pool, CUresult r)
 static void may_end(void)
 {
     es_note(ES_SEEN_CONTEXT);
+    es_stream_forget_all(); /* its streams go with it */
     if (!es_port.context_id)
         es_pool_abandon_all();
 }
@@ -26,6 +28,7 @@ ES_EXPORT CUresult CUDAAPI cuCtxDestroy(CUcontext context)
     struct es_pool *pool = es_pool_detach(context);
 
     es_note(ES_SEEN_CONTEXT);
+    es_stream_forget_all();
     return ended(pool, ES_REAL(cuCtxDestroy)(context));
 }
 
@@ -34,6 +37,7 @@ ES_EXPORT CUresult CUDAAPI cuCtxDestroy_v2(CUcontext context)
     struct es_pool *pool = es_pool_detach(context);
 
     es_note(ES_SEEN_CONTEXT);
+    es_stream_forget_all();
     return ended(pool, ES_REAL(cuCtxDestroy_v2)(context));
 }
 

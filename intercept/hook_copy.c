@@ -6,6 +6,7 @@
 #include "intercept/hooks.h"
 #include "intercept/runtime.h"
 #include "shim/copy.h"
+#include "shim/facts.h"
 #include "shim/turn.h"
 
 static struct es_copy h2d(CUdeviceptr dst, const void *src, size_t bytes)
@@ -49,7 +50,7 @@ static bool unified(CUdeviceptr dst, CUdeviceptr src, size_t bytes, CUstream str
 
     if (!es_count_begun())
         es_root_begin();
-    if (!es_copy_direction(dst, src, &dir)) {
+    if (!es_facts_direction(&es_port, dst, src, &dir)) {
         es_note(ES_SEEN_COPY_OTHER);
         es_turn_begin(stream);
         return false;

@@ -17,6 +17,7 @@
 #include "shim/copy.h"
 #include "shim/debt.h"
 #include "shim/event.h"
+#include "shim/handoff.h"
 #include "shim/kernel.h"
 #include "shim/memory.h"
 #include "shim/report.h"
@@ -107,6 +108,7 @@ static void after_fork(void)
     es_touch_after_fork();
     es_count_reset();
     es_ledger_reset();
+    es_handoff_reset();
     es_memory_after_fork();
     es_capture_after_fork();
     es_pool_after_fork();
@@ -126,6 +128,7 @@ static void begin(void)
         es_options_help(say, nobody);
     copy_threads = options.threads ? (unsigned)options.threads : es_workers_default();
     es_copy_configure(&es_port, &options, copy_threads);
+    es_handoff_configure(options.log != ES_LOG_OFF);
     es_kernel_configure(&es_port, options.kernels);
     es_event_configure(options.mode == ES_MODE_REWRITE, options.elide);
     owner = getpid();
@@ -178,6 +181,7 @@ static int open_log(void)
 static void print_log(void)
 {
     static struct es_ledger ledger;
+    static struct es_handoffs handoffs;
     static char text[96 << 10], settings[1024], bypass[512];
     struct es_report r = {.pid = owner,
                           .program = program_invocation_name,
@@ -188,12 +192,14 @@ static void print_log(void)
                           .threads = copy_threads,
                           .ledger = &ledger,
                           .pool = es_pool_totals(),
-                          .early = es_debt_count(),
+                          .handoffs = &handoffs,
+                          .by_args = options.kernels == ES_KERNELS_ARGS,
                           .is_cuda = es_code_is_cuda,
                           .place = es_code_place};
     int fd = open_log();
 
     es_ledger_read(&ledger);
+    es_handoff_read(&handoffs);
     es_bypass_list(bypass, sizeof bypass);
     es_options_changed(&options, settings, sizeof settings);
     write_all(fd, text, es_report_print(&r, text, sizeof text));

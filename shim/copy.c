@@ -14,11 +14,11 @@
 #include "shim/count.h"
 #include "shim/debt.h"
 #include "shim/event.h"
+#include "shim/facts.h"
 #include "shim/leave.h"
 #include "shim/ledger.h"
 #include "shim/memory.h"
 #include "shim/mutant.h"
-#include "shim/pages.h"
 #include "shim/pipe.h"
 #include "shim/pool.h"
 #include "shim/touch.h"
@@ -53,109 +53,6 @@ static uint64_t now_ns(void)
 
     clock_gettime(CLOCK_MONOTONIC, &t);
     return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
-
-/* What the driver says of one address. */
-struct described {
-    unsigned type; /* CUmemorytype; 0: it does not know the address */
-    unsigned managed, sync_memops;
-    int device;
-    CUcontext context;
-    CUdeviceptr start;
-    size_t bytes;
-};
-
-static bool describe(CUdeviceptr p, struct described *d)
-{
-    CUpointer_attribute which[] = {
-        CU_POINTER_ATTRIBUTE_MEMORY_TYPE, CU_POINTER_ATTRIBUTE_IS_MANAGED,
-        CU_POINTER_ATTRIBUTE_SYNC_MEMOPS, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL,
-        CU_POINTER_ATTRIBUTE_CONTEXT,     CU_POINTER_ATTRIBUTE_RANGE_START_ADDR,
-        CU_POINTER_ATTRIBUTE_RANGE_SIZE,
-    };
-    void *values[] = {&d->type,    &d->managed, &d->sync_memops, &d->device,
-                      &d->context, &d->start,   &d->bytes};
-
-    *d = (struct described){.device = -1};
-    return port->pointer_attributes(sizeof which / sizeof *which, which, values, p) == CUDA_SUCCESS;
-}
-
-static enum es_memory kind_of_host(const struct es_copy *c)
-{
-    struct described first, last;
-    uint64_t start = (uintptr_t)c->host;
-    enum es_memory noted;
-
-    if (start + c->bytes < start || !describe(start, &first) ||
-        !describe(start + c->bytes - 1, &last))
-        return ES_MEM_UNKNOWN;
-    if (first.managed || last.managed)
-        return ES_MEM_MANAGED;
-    if (first.type == CU_MEMORYTYPE_DEVICE || last.type == CU_MEMORYTYPE_DEVICE)
-        return ES_MEM_DEVICE;
-    if (ES_BROKEN(PINNED))
-        return ES_MEM_PAGEABLE;
-    if (first.type || last.type)
-        return ES_MEM_PINNED;
-    noted = es_memory_find(start, c->bytes); /* pinned somewhere in the middle? */
-    return noted == ES_MEM_UNKNOWN ? ES_MEM_PAGEABLE : noted;
-}
-
-/* device: the stream's. */
-static enum es_memory kind_of_device(const struct es_copy *c, CUcontext context, CUdevice device,
-                                     bool *sync_memops)
-{
-    struct described d;
-    enum es_memory noted;
-
-    if (!describe(c->device, &d) || d.type != CU_MEMORYTYPE_DEVICE)
-        return d.managed ? ES_MEM_MANAGED : ES_MEM_UNKNOWN;
-    *sync_memops |= d.sync_memops != 0;
-    if (d.managed)
-        return ES_MEM_MANAGED;
-    if (d.device != device ||
-        (d.context && d.context != context)) /* pools and VMM name no context */
-        return ES_MEM_PEER;
-    if (c->device < d.start || c->device - d.start > d.bytes ||
-        (d.bytes - (c->device - d.start) < c->bytes && !ES_BROKEN(DEVICE_END)))
-        return ES_MEM_UNKNOWN;
-    noted = es_memory_find(c->device, c->bytes);
-    return noted == ES_MEM_UNKNOWN ? ES_MEM_DEVICE : noted;
-}
-
-/* The context that owns the copy's stream. */
-static bool context_of(CUstream stream, CUcontext current, CUcontext *context)
-{
-    *context = current;
-    if (stream == CU_STREAM_LEGACY || stream == CU_STREAM_PER_THREAD)
-        return current != NULL;
-    return port->stream_context(stream, context) == CUDA_SUCCESS && *context;
-}
-
-/* pre: context is current. */
-static void gather(const struct es_copy *c, CUcontext context, struct es_copy_facts *f)
-{
-    CUstreamCaptureStatus capture = CU_STREAM_CAPTURE_STATUS_NONE;
-    CUdevice device;
-    unsigned flags;
-
-    f->capturing = es_capture_open() ||
-                   port->stream_is_capturing(c->stream, &capture) != CUDA_SUCCESS ||
-                   capture != CU_STREAM_CAPTURE_STATUS_NONE;
-    if (ES_BROKEN(CAPTURE))
-        f->capturing = false;
-    if (f->capturing)
-        return;
-    if (!es_memory_complete() || port->context_device(&device) != CUDA_SUCCESS ||
-        port->context_flags(&flags) != CUDA_SUCCESS) {
-        f->unfit = true;
-        return;
-    }
-    f->sync_memops = flags & CU_CTX_SYNC_MEMOPS;
-    f->host = kind_of_host(c);
-    f->device = kind_of_device(c, context, device, &f->sync_memops);
-    if (f->host == ES_MEM_PAGEABLE && !es_pages_are_mapped(c->host, c->bytes))
-        f->host = ES_MEM_UNKNOWN;
 }
 
 /* Bytes to move at a time: a chunk, or less where the copy would not feed every thread twice. */
@@ -238,15 +135,17 @@ static bool stage_beside(struct es_copy *c, struct es_pipe_job *job, CUcontext c
                          bool early)
 {
     CUstream side = es_debt_side_stream(port, context, id);
+    struct es_handoff h = {0};
 
     c->holds = side && es_turn_hold(ES_EVERY_STREAM);
-    if (!c->holds || !es_turn_alone() || !es_leave_wait(side, c->dir, c->device, c->bytes)) {
+    if (!c->holds || !es_turn_alone() || !es_leave_wait(side, c->dir, c->device, c->bytes, &h)) {
         let_go(c);
         return false;
     }
     job->stream = side;
     c->done = c->dir == ES_H2D ? es_pipe_h2d(job) : es_pipe_d2h(job);
     c->aside = true;
+    c->handoff = h;
     if (c->dir == ES_H2D)
         es_touch(es_stream_at(ES_STREAM_SIDE), es_stream_given(es_stream_at(ES_STREAM_SIDE), 0),
                  c->device, c->bytes, true);
@@ -335,9 +234,14 @@ static enum es_reason place_and_stage(struct es_copy *c, CUcontext context, stru
      * ask for it, so its capture must not pay. */
     if (port->capture_mode(&mode) != CUDA_SUCCESS)
         return ES_WHY_UNFIT;
-    if (may_leave)
+    if (may_leave) {
         es_leave_look_around(c->device, f);
-    gather(c, context, f);
+        c->handoff.verdict = !f->behind      ? ES_VERDICT_IDLE
+                             : f->observable ? ES_VERDICT_SEEN
+                             : !f->clear     ? ES_VERDICT_TOUCHED
+                                             : ES_VERDICT_NATIVE;
+    }
+    es_facts_gather(port, c, context, f);
     place = es_place(f, options);
     if (place.why == ES_WHY_NONE || place.why == ES_WHY_WARMUP)
         atomic_fetch_add_explicit(&eligible, c->bytes, memory_order_relaxed);
@@ -345,6 +249,38 @@ static enum es_reason place_and_stage(struct es_copy *c, CUcontext context, stru
         place.why = stage(c, context, place);
     port->capture_mode(&mode);
     return place.why;
+}
+
+/* As far as its call and the process say. The verdict is why not, or what else will be found. */
+static bool may_it_leave(struct es_copy *c, const struct es_copy_facts *f)
+{
+    c->handoff = (struct es_handoff){.verdict = ES_VERDICT_IDLE, .bytes = c->bytes};
+    if (c->async || !f->legacy || !es_leave_is_worth())
+        return false;
+    c->handoff.verdict = ES_VERDICT_POLICY;
+    if (!es_place_may_leave(f, options))
+        return false;
+    c->handoff.verdict = ES_VERDICT_UNFOLLOWED;
+    if (!es_leave_is_followed())
+        return false;
+    c->handoff.verdict = ES_VERDICT_TOUCHED;
+    return true;
+}
+
+/* A synchronous copy hands memory to the host, or from it; others stay in the order of their
+ * stream. */
+static void hand_off(const struct es_copy *c)
+{
+    struct es_handoff h = c->handoff;
+
+    if (c->async || c->stream != CU_STREAM_LEGACY || options->mode != ES_MODE_REWRITE)
+        return;
+    h.bytes = c->bytes;
+    if (c->dir == ES_H2D)
+        h.to = (struct es_tick){ES_STREAM_LEGACY, c->before.tick.epoch};
+    else if (!h.from.epoch)
+        h.from = (struct es_tick){ES_STREAM_LEGACY, c->before.tick.epoch};
+    es_handoff_add(&h);
 }
 
 /* Stages the copy if it may be; says in c->why if not. */
@@ -361,7 +297,7 @@ static void try_to_stage(struct es_copy *c)
                               .legacy = c->stream == CU_STREAM_LEGACY};
     CUcontext current = NULL, context = NULL;
     int saved = errno, cancel;
-    bool may_leave = es_place_may_leave(&f, options) && es_leave_is_worth();
+    bool may_leave = may_it_leave(c, &f);
 
     f.clear = may_leave && es_leave_is_clear(c->dir, c->device, c->bytes);
     c->why = es_place_early(c->dir, c->bytes, threads, options);
@@ -372,7 +308,7 @@ static void try_to_stage(struct es_copy *c)
     /* A copy is no cancellation point, and workers hold pointers to this thread's stack. */
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
     if (es_port_complete(port) && port->context_current(&current) == CUDA_SUCCESS &&
-        context_of(c->stream, current, &context) &&
+        es_facts_context_of(port, c->stream, current, &context) &&
         (context == current || port->context_push(context) == CUDA_SUCCESS)) {
         c->why = place_and_stage(c, context, &f, may_leave);
         if (context != current)
@@ -460,6 +396,7 @@ CUresult es_copy_end(struct es_copy *c, CUresult result)
     uint64_t blocked = options->log != ES_LOG_OFF ? now_ns() - c->begun_ns : 0;
 
     note(c);
+    hand_off(c);
     if (c->in_turn)
         es_turn_end();
     let_go(c);
@@ -469,16 +406,4 @@ CUresult es_copy_end(struct es_copy *c, CUresult result)
     if (options->log != ES_LOG_OFF || c->why == ES_WHY_NONE)
         es_ledger_add(c->dir, c->why, c->bytes, blocked, &c->stack);
     return result;
-}
-
-bool es_copy_direction(CUdeviceptr dst, CUdeviceptr src, enum es_direction *dir)
-{
-    struct described to, from;
-
-    if (es_capture_open() || !port->pointer_attributes || !describe(dst, &to) ||
-        !describe(src, &from))
-        return false;
-    *dir = to.type == CU_MEMORYTYPE_DEVICE ? ES_H2D : ES_D2H;
-    return (to.type == CU_MEMORYTYPE_DEVICE && from.type == 0) ||
-           (from.type == CU_MEMORYTYPE_DEVICE && to.type == 0);
 }

@@ -22,6 +22,7 @@
 #include "policy/options.h"
 #include "policy/place.h"
 #include "shim/event.h"
+#include "shim/handoff.h"
 #include "shim/port.h"
 #include "shim/stack.h"
 
@@ -41,6 +42,7 @@ struct es_copy {
     bool in_turn;           /* the program's own call is being made */
     bool aside;             /* it left its stream */
     struct es_asked before; /* what its return tells of */
+    struct es_handoff handoff;
     uint64_t begun_ns;
 };
 
@@ -52,10 +54,6 @@ void es_copy_configure(const struct es_port *port, const struct es_options *opti
 void es_copy_begin(struct es_copy *c);
 bool es_copy_made(struct es_copy *c);
 CUresult es_copy_end(struct es_copy *c, CUresult result);
-
-/* The direction of a copy by unified addresses; false if it is not between device memory and host
- * memory that the driver does not know, or if a capture is open: then nothing is asked. */
-bool es_copy_direction(CUdeviceptr dst, CUdeviceptr src, enum es_direction *dir);
 
 /* Async H2D copies of this size or more natively wait for their stream before they read the source
  * (H200, driver 13.0: 2 MiB does not, 3 MiB does; tests/hardware/probe). So waiting there for one's

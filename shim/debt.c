@@ -141,16 +141,6 @@ void es_debt_join(CUstream stream)
         es_debt_settle();
 }
 
-unsigned long es_debt_count(void)
-{
-    unsigned long n;
-
-    pthread_mutex_lock(&lock);
-    n = (unsigned long)debts;
-    pthread_mutex_unlock(&lock);
-    return n;
-}
-
 void es_debt_after_fork(void)
 {
     pthread_mutex_init(&lock, NULL);

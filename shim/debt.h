@@ -44,9 +44,6 @@ void es_debt_join(CUstream stream);
 /* Waits until nothing is owed. Blocks for the queued work. errno is kept. */
 void es_debt_settle(void);
 
-/* How often a copy returned early. */
-unsigned long es_debt_count(void);
-
 void es_debt_after_fork(void);
 
 #endif

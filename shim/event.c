@@ -19,6 +19,7 @@ struct event {
     CUevent handle;        /* NULL: never used; DROPPED: destroyed */
     struct es_clock *base; /* what its stream had waited for */
     struct es_tick tick;   /* what its stream had been given; n 0: not known */
+    uint64_t given;        /* operations, then */
     unsigned record;       /* how many there were */
     uint16_t under_way;    /* records */
     bool torn;             /* several were at once: which was the last? */
@@ -177,6 +178,7 @@ void es_event_record_begin(CUevent event, CUstream stream, bool plain)
             e->never = true;
         else
             e->tick = so_far(s);
+        e->given = atomic_load(&s->given);
         if (e->tick.epoch && !e->base)
             e->base = es_clock_hold(on_it->base);
     }
@@ -229,7 +231,7 @@ static struct es_asked ask(CUevent event)
 
     if (!tells(e))
         return (struct es_asked){.event = event};
-    return (struct es_asked){event, e->record, e->tick, es_clock_hold(e->base)};
+    return (struct es_asked){event, e->record, e->tick, e->given, es_clock_hold(e->base)};
 }
 
 struct es_asked es_event_ask(CUevent event)
@@ -252,6 +254,7 @@ struct es_asked es_event_ask_stream(CUstream stream)
     if (!is_on())
         return asked;
     pthread_mutex_lock(&lock);
+    asked.given = atomic_load(&s->given);
     asked.tick = so_far(s);
     if (asked.tick.epoch)
         asked.base = es_clock_hold(followed[es_stream_number(s)].base);
@@ -279,9 +282,9 @@ void es_event_answered(struct es_asked *asked, bool done)
         e->complete = true;
     if (done && (e || !asked->event)) {
         if (asked->tick.epoch)
-            es_stream_done(es_stream_at(asked->tick.stream), asked->tick.epoch);
+            es_stream_done(es_stream_at(asked->tick.stream), asked->tick.epoch, asked->given);
         for (unsigned i = 0; asked->base && i < asked->base->count; i++)
-            es_stream_done(es_stream_at(asked->base->at[i].stream), asked->base->at[i].epoch);
+            es_stream_done(es_stream_at(asked->base->at[i].stream), asked->base->at[i].epoch, 0);
     }
     es_clock_drop(asked->base);
     pthread_mutex_unlock(&lock);
@@ -368,9 +371,9 @@ bool es_event_is_observable(CUevent event)
 
 /* The oldest event at hand that covers an epoch, and no later one than `latest`. pre: lock is held.
  */
-static CUevent that_covers(unsigned stream, uint64_t epoch, uint64_t latest)
+static const struct event *that_covers(unsigned stream, uint64_t epoch, uint64_t latest)
 {
-    CUevent found = NULL;
+    const struct event *found = NULL;
 
     for (unsigned i = 0; i < MARKS; i++) {
         const struct event *e = find(followed[stream].marks[i]);
@@ -378,7 +381,7 @@ static CUevent that_covers(unsigned stream, uint64_t epoch, uint64_t latest)
         if (tells(e) && e->tick.stream == stream && e->tick.epoch >= epoch &&
             e->tick.epoch <= latest) {
             latest = e->tick.epoch;
-            found = e->handle;
+            found = e;
         }
     }
     return found;
@@ -404,17 +407,32 @@ bool es_event_covers(struct es_tick t)
     return covers;
 }
 
-bool es_event_make_wait(const struct es_port *port, CUstream waiting, struct es_tick t)
+bool es_event_make_wait(const struct es_port *port, CUstream waiting, struct es_tick t,
+                        uint64_t *given)
 {
+    const struct event *e;
     bool made;
-    CUevent event;
 
     pthread_mutex_lock(&lock);
-    event = that_covers(t.stream, t.epoch, latest_before_legacy(t.stream));
-    made = event &&
-           (ES_BROKEN(WAIT_COVERED) || port->stream_wait_event(waiting, event, 0) == CUDA_SUCCESS);
+    e = that_covers(t.stream, t.epoch, latest_before_legacy(t.stream));
+    made = e && (ES_BROKEN(WAIT_COVERED) ||
+                 port->stream_wait_event(waiting, e->handle, 0) == CUDA_SUCCESS);
+    if (made)
+        *given = e->given;
     pthread_mutex_unlock(&lock);
     return made;
+}
+
+enum es_needless es_event_order(struct es_tick t, const struct es_stream *before)
+{
+    bool ordered;
+
+    if (is_done(t))
+        return ES_COMPLETED;
+    pthread_mutex_lock(&lock);
+    ordered = es_clock_get(followed[es_stream_number(before)].base, t.stream) >= t.epoch;
+    pthread_mutex_unlock(&lock);
+    return ordered ? ES_ORDERED : ES_NEEDED;
 }
 
 void es_event_after_fork(void)

@@ -44,6 +44,7 @@ struct es_asked {
     CUevent event; /* NULL: about a stream */
     unsigned record;
     struct es_tick tick;
+    uint64_t given; /* operations of that stream, until then */
     struct es_clock *base;
 };
 struct es_asked es_event_ask(CUevent event);
@@ -70,9 +71,14 @@ bool es_event_is_observable(CUevent event);
  * the legacy stream would wait natively (that is, for any of a blocking stream). */
 bool es_event_covers(struct es_tick t);
 
-/* Makes a stream of our own wait for the oldest such event. False: there is none, or the driver
- * failed. The event is not destroyed meanwhile. */
-bool es_event_make_wait(const struct es_port *port, CUstream waiting, struct es_tick t);
+/* Makes a stream of our own wait for the oldest such event, behind which its stream had been given
+ * so many operations. False: there is none, or the driver failed. The event is not destroyed
+ * meanwhile. */
+bool es_event_make_wait(const struct es_port *port, CUstream waiting, struct es_tick t,
+                        uint64_t *given);
+
+/* How an epoch of a stream is ordered before what another stream does next, as far as is known. */
+enum es_needless es_event_order(struct es_tick t, const struct es_stream *before);
 
 void es_event_after_fork(void);
 

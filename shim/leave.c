@@ -26,7 +26,7 @@ void es_leave_configure(const struct es_port *p)
  * thread, one context, and the calls we know; and streams must not wait for each other in the
  * hardware. Of what others may do behind our backs it asks the whole past: too careful, never
  * wrong. */
-static bool is_followed(void)
+bool es_leave_is_followed(void)
 {
     static const enum es_seen groups[] = {ES_SEEN_CONTEXT_MADE, ES_SEEN_FOREIGN, ES_SEEN_EXTERNAL,
                                           ES_SEEN_CAPTURE};
@@ -39,7 +39,7 @@ static bool is_followed(void)
 }
 
 /* Whether something was queued that a copy might not want to wait for. */
-static bool is_long(void)
+bool es_leave_is_worth(void)
 {
     struct es_stream *s;
 
@@ -48,11 +48,6 @@ static bool is_long(void)
             atomic_load_explicit(&s->done, memory_order_relaxed))
             return true;
     return false;
-}
-
-bool es_leave_is_worth(void)
-{
-    return is_long() && is_followed();
 }
 
 /* What a stream of our own does is in order there. */
@@ -87,14 +82,14 @@ static void ask_streams(void)
 
     for (unsigned i = 0; (s = es_stream_used(i)) && asked < MOST; i++) {
         CUstream handle = atomic_load(&s->handle);
-        uint64_t epoch;
+        uint64_t epoch, given = atomic_load(&s->given);
 
         if (!es_stream_is_busy(s) || !es_stream_has_handle(s))
             continue;
         asked++;
         epoch = es_stream_close(s);
         if (port->stream_query(handle) == CUDA_SUCCESS)
-            es_stream_done(s, epoch);
+            es_stream_done(s, epoch, given);
     }
 }
 
@@ -121,14 +116,38 @@ void es_leave_look_around(CUdeviceptr device, struct es_copy_facts *f)
     f->observable = is_observable() || reaches_pageable();
 }
 
-bool es_leave_wait(CUstream own, enum es_direction dir, CUdeviceptr device, uint64_t bytes)
+/* Whether a synchronous copy on the legacy stream natively waits for a stream. */
+static bool is_waited_for(const struct es_stream *s)
+{
+    unsigned number = es_stream_number(s);
+
+    return number == ES_STREAM_LEGACY || number == ES_STREAM_PER_THREAD ||
+           (es_stream_is_made(s) && !s->nonblocking);
+}
+
+bool es_leave_wait(CUstream own, enum es_direction dir, CUdeviceptr device, uint64_t bytes,
+                   struct es_handoff *h)
 {
     struct es_tick who[ES_TOUCHERS];
     int n = es_touch_who(device, bytes, dir == ES_D2H, who);
+    struct es_stream *s;
 
-    for (int i = 0; i < n; i++)
-        if (who[i].stream != ES_STREAM_SIDE &&
-            (dir == ES_H2D || !es_event_make_wait(port, own, who[i])))
+    h->verdict = ES_VERDICT_FRESH;
+    for (unsigned i = 0; (s = es_stream_used(i)); i++)
+        if (is_waited_for(s))
+            h->left += atomic_load(&s->given) - atomic_load(&s->over);
+    for (int i = 0; i < n; i++) {
+        uint64_t given;
+
+        if (who[i].stream == ES_STREAM_SIDE)
+            continue;
+        if (dir == ES_H2D || !es_event_make_wait(port, own, who[i], &given))
             return false;
+        s = es_stream_at(who[i].stream);
+        if (is_waited_for(s) && given > atomic_load(&s->over))
+            h->left -= given - atomic_load(&s->over);
+        h->verdict = ES_VERDICT_EVENT;
+        h->from = who[i];
+    }
     return n >= 0;
 }

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "shim/count.h"
+#include "shim/stream.h"
 #include "shim/unknown.h"
 
 struct text {
@@ -209,9 +210,6 @@ static void put_staging(struct text *t, const struct es_report *r)
     if (r->pool.peak)
         put(t, "staging: %s pinned, copied by up to %u thread%s\n", size_text(r->pool.peak, a),
             r->threads, r->threads == 1 ? "" : "s");
-    if (r->early)
-        put(t, "early: %lu copies returned before the work that was queued ahead of them\n",
-            r->early);
     if (r->pool.refused_at)
         put(t, "staging: the driver refused to pin more, at %s\n",
             size_text(r->pool.refused_at, a));
@@ -221,6 +219,75 @@ static void put_staging(struct text *t, const struct es_report *r)
     if (r->ledger->verified || r->ledger->differed)
         put(t, "verify: %" PRIu64 " staged copies the same, %" PRIu64 " DIFFERENT\n",
             r->ledger->verified, r->ledger->differed);
+}
+
+/* "stream 12@3": an epoch of a stream; those that were made are numbered as they came. */
+static const char *place_text(struct es_tick t, char text[40])
+{
+    static const char *const names[] = {"legacy stream", "per-thread stream", "a stream",
+                                        "side stream"};
+    unsigned ordinal = ES_STREAM_FIRST;
+    const struct es_stream *s;
+
+    if (!t.epoch)
+        return "host";
+    while ((s = es_stream_used(ordinal)) && es_stream_number(s) != t.stream)
+        ordinal++;
+    if (t.stream < ES_STREAM_FIRST)
+        snprintf(text, 40, "%s@%" PRIu64, names[t.stream], t.epoch);
+    else
+        snprintf(text, 40, "stream %u@%" PRIu64, ordinal - ES_STREAM_FIRST + 1, t.epoch);
+    return text;
+}
+
+static void put_handoffs(struct text *t, const struct es_report *r)
+{
+    static const struct {
+        const char *with, *waited_for;
+    } verdicts[] = {
+#define X(id, with, text) [ES_VERDICT_##id] = {with, text},
+        ES_VERDICTS(X)
+#undef X
+    };
+    const struct es_handoffs *h = r->handoffs;
+    bool said = false;
+    char size[16];
+
+    for (enum es_verdict v = 0; v < ES_VERDICT_COUNT; v++) {
+        if (h->count[v] == 0)
+            continue;
+        if (!said)
+            put(t, "handoffs of memory, by what they waited for:\n");
+        said = true;
+        put(t, "%-10s %9" PRIu64 " %10s  %s\n", verdicts[v].with, h->count[v],
+            size_text(h->sum[v].bytes, size), verdicts[v].waited_for);
+        if (h->sum[v].left)
+            put(t, "%30s and not for up to %" PRIu64 " operations queued before\n", "",
+                h->sum[v].left);
+        if (v == ES_VERDICT_TOUCHED && !r->by_args)
+            put(t, "%30s any kernel may: see EPOCHSHIM_KERNELS=args\n", "");
+    }
+}
+
+/* Each of the first ones. */
+static void put_each_handoff(struct text *t)
+{
+    static const char *const waited_for[] = {
+#define X(id, with, text) [ES_VERDICT_##id] = text,
+        ES_VERDICTS(X)
+#undef X
+    };
+    char from[40], to[40], size[16];
+    struct es_handoff h;
+
+    for (unsigned i = 0; es_handoff_kept(i, &h); i++) {
+        put(t, "%s  %s -> %s, %s: %s", i ? "" : "the first of these handoffs:\n",
+            place_text(h.from, from), place_text(h.to, to), size_text(h.bytes, size),
+            waited_for[h.verdict]);
+        if (h.left)
+            put(t, ", not up to %" PRIu64 " operations", h.left);
+        put(t, "\n");
+    }
 }
 
 size_t es_report_print(const struct es_report *r, char *text, size_t size)
@@ -250,6 +317,9 @@ size_t es_report_print(const struct es_report *r, char *text, size_t size)
     } else {
         put(&t, "Nothing was staged: no copy between one host and one device range was made.\n");
     }
+    put_handoffs(&t, r);
+    if (r->detail == ES_LOG_FULL)
+        put_each_handoff(&t);
     put_staging(&t, r);
     put_seen(&t);
     put_unknown(&t);

@@ -7,6 +7,7 @@
 #include <stddef.h>
 
 #include "policy/options.h"
+#include "shim/handoff.h"
 #include "shim/ledger.h"
 #include "shim/pool.h"
 
@@ -20,7 +21,8 @@ struct es_report {
     unsigned threads;
     struct es_ledger *ledger; /* its sites are put together by caller */
     struct es_pool_totals pool;
-    unsigned long early; /* copies that returned before the work queued ahead of them */
+    const struct es_handoffs *handoffs;
+    bool by_args; /* EPOCHSHIM_KERNELS */
 
     /* Whether a code address lies in CUDA's own code, which the program's programmer cannot change.
      */

@@ -120,6 +120,20 @@ void es_stream_forget(CUstream handle)
     }
 }
 
+void es_stream_forget_all(void)
+{
+    struct es_stream *s;
+
+    for (unsigned i = ES_STREAM_SIDE; (s = es_stream_used(i)); i++) {
+        CUstream handle = atomic_load(&s->handle);
+
+        if (handle && handle != GONE) {
+            atomic_store(&s->nonblocking, false);
+            atomic_store(&s->handle, GONE);
+        }
+    }
+}
+
 static void raise_to(_Atomic uint64_t *value, uint64_t to)
 {
     uint64_t was = atomic_load_explicit(value, memory_order_relaxed);
@@ -152,9 +166,10 @@ uint64_t es_stream_close(struct es_stream *s)
     return atomic_fetch_add(&s->closed, 1) + 1;
 }
 
-void es_stream_done(struct es_stream *s, uint64_t epoch)
+void es_stream_done(struct es_stream *s, uint64_t epoch, uint64_t given)
 {
     raise_to(&s->done, epoch);
+    raise_to(&s->over, given);
 }
 
 bool es_stream_sync_begin(void)
@@ -163,8 +178,10 @@ bool es_stream_sync_begin(void)
 
     if (atomic_flag_test_and_set(&syncing))
         return false;
-    for (unsigned i = 0; (s = es_stream_used(i)); i++)
+    for (unsigned i = 0; (s = es_stream_used(i)); i++) {
+        s->given_at_sync = atomic_load(&s->given);
         s->at_sync = es_stream_close(s);
+    }
     return true;
 }
 
@@ -173,7 +190,7 @@ void es_stream_sync_end(bool done)
     struct es_stream *s;
 
     for (unsigned i = 0; done && (s = es_stream_used(i)); i++)
-        es_stream_done(s, s->at_sync);
+        es_stream_done(s, s->at_sync, s->given_at_sync);
     atomic_flag_clear(&syncing);
 }
 

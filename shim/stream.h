@@ -37,8 +37,9 @@ struct es_stream {
     /* The epoch of the newest operation; of the newest opaque, observable and long one; and the
      * time (es_stream_time) of that opaque one. */
     _Atomic uint64_t last, opaque, opaque_at, observable, slow;
-    _Atomic uint64_t given; /* operations */
-    uint64_t at_sync;       /* the epoch that a wait for everything closed */
+    _Atomic uint64_t given;          /* operations */
+    _Atomic uint64_t over;           /* of these at least so many are complete, for the log */
+    uint64_t at_sync, given_at_sync; /* the epoch that a wait for everything closed */
 };
 
 enum {
@@ -75,6 +76,7 @@ void es_stream_made_side(CUstream handle);
 /* A stream was made. The record that it gets may have been another's, all of whose work is done. */
 struct es_stream *es_stream_made(CUstream handle, unsigned flags);
 void es_stream_forget(CUstream handle); /* before it is destroyed */
+void es_stream_forget_all(void);        /* before their context may be */
 
 /* An operation was submitted to it; returns its epoch. effects: of enum es_effect. */
 uint64_t es_stream_given(struct es_stream *s, unsigned effects);
@@ -82,8 +84,9 @@ uint64_t es_stream_given(struct es_stream *s, unsigned effects);
 /* Closes the open epoch, and returns its number. */
 uint64_t es_stream_close(struct es_stream *s);
 
-/* The work of this epoch and those before is complete. */
-void es_stream_done(struct es_stream *s, uint64_t epoch);
+/* The work of this epoch and those before is complete; that is, of its operations the first
+ * `given`, or more. */
+void es_stream_done(struct es_stream *s, uint64_t epoch, uint64_t given);
 
 /* Whether it may have work that is not complete. */
 bool es_stream_is_busy(struct es_stream *s);

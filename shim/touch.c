@@ -8,6 +8,8 @@
 #include <search.h>
 #include <stdlib.h>
 
+#include "shim/event.h"
+#include "shim/handoff.h"
 #include "shim/mutant.h"
 
 struct span {
@@ -20,6 +22,7 @@ struct allocation {
     uint64_t start, end;
     uint64_t born; /* es_stream_time() */
     bool crowded;  /* touched by more streams than are noted */
+    struct es_tick last;
     struct touch {
         unsigned stream;
         struct span reads, writes;
@@ -148,28 +151,54 @@ static void note(struct allocation *a, unsigned stream, uint64_t epoch, uint64_t
         widen(write ? &t->writes : &t->reads, done_of(stream), epoch, lo, hi);
 }
 
-bool es_touch(const struct es_stream *s, uint64_t epoch, uint64_t start, uint64_t bytes, bool write)
+/* For the log: memory that was last used on another of the program's streams. */
+static void hand_off(struct es_tick from, const struct es_stream *s, uint64_t epoch, uint64_t bytes)
 {
+    struct es_handoff h = {.from = from, .to = {es_stream_number(s), epoch}, .bytes = bytes};
+    enum es_needless order;
+
+    if (!from.epoch || from.stream == h.to.stream || from.stream == ES_STREAM_SIDE ||
+        h.to.stream == ES_STREAM_SIDE)
+        return;
+    order = es_event_order(from, s);
+    h.verdict = order == ES_COMPLETED ? ES_VERDICT_COMPLETED
+                : order == ES_ORDERED ? ES_VERDICT_ORDERED
+                                      : ES_VERDICT_OTHERWISE;
+    es_handoff_add(&h);
+}
+
+/* The range, or the whole allocation (bytes 0). */
+static bool touch(const struct es_stream *s, uint64_t epoch, uint64_t start, uint64_t bytes,
+                  bool write)
+{
+    struct es_tick last = {0};
     struct allocation *a;
+    uint64_t lo = start;
 
     pthread_mutex_lock(&lock);
-    a = find_around(start, bytes);
-    if (a && !ES_BROKEN(TOUCH))
-        note(a, es_stream_number(s), epoch, start, start + bytes, write);
+    a = bytes ? find_around(start, bytes) : find(start, 1);
+    if (a && !bytes) {
+        lo = a->start;
+        bytes = a->end - a->start;
+    }
+    if (a && !ES_BROKEN(TOUCH)) {
+        note(a, es_stream_number(s), epoch, lo, lo + bytes, write);
+        last = a->last;
+        a->last = (struct es_tick){es_stream_number(s), epoch};
+    }
     pthread_mutex_unlock(&lock);
+    hand_off(last, s, epoch, bytes);
     return a != NULL;
+}
+
+bool es_touch(const struct es_stream *s, uint64_t epoch, uint64_t start, uint64_t bytes, bool write)
+{
+    return touch(s, epoch, start, bytes, write);
 }
 
 bool es_touch_all(const struct es_stream *s, uint64_t epoch, uint64_t address)
 {
-    struct allocation *a;
-
-    pthread_mutex_lock(&lock);
-    a = find(address, 1);
-    if (a && !ES_BROKEN(TOUCH))
-        note(a, es_stream_number(s), epoch, a->start, a->end, true);
-    pthread_mutex_unlock(&lock);
-    return a != NULL;
+    return touch(s, epoch, address, 0, true);
 }
 
 static bool meets(const struct span *s, uint64_t done, uint64_t start, uint64_t bytes)

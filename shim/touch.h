@@ -25,7 +25,8 @@ void es_touch_gone(uint64_t start); /* before it is freed */
 /* Whether [start, start + bytes) lies in one live allocation. */
 bool es_touch_is_live(uint64_t start, uint64_t bytes);
 
-/* The operation of this epoch of a stream touches the range. False: not in a live allocation. */
+/* The operation of this epoch of a stream touches the range. False: not in a live allocation. A
+ * handoff from another of the program's streams is noted for the log. */
 bool es_touch(const struct es_stream *s, uint64_t epoch, uint64_t start, uint64_t bytes,
               bool write);
 

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 """The log and the options, as a user meets them: what is counted, what is printed, and where. Prints TAP.
 
-Usage: log.py LIBEPOCHSHIM DOORS LIBRARY_PATH   (DOORS: the program of doors.c)
+Usage: log.py LIBEPOCHSHIM DOORS LIBRARY_PATH EPOCHS   (the programs of doors.c and epochs.c)
 """
 import os
 import re
@@ -12,7 +12,7 @@ import tempfile
 import tap
 from tap import check
 
-shim, doors, library_path = map(os.path.abspath, sys.argv[1:4])
+shim, doors, library_path, epochs = map(os.path.abspath, sys.argv[1:5])
 ALL = {"EPOCHSHIM_MIN_BYTES": "1", "EPOCHSHIM_WARMUP": "0"}  # stage every copy
 
 
@@ -47,6 +47,29 @@ check("without such a call nothing is said of it", "nknown" not in run("direct",
 log = run("direct", "5", "1", "unknown-thread", **ALL)[2]
 check("in another thread it may have been work: copies are not split",
       counts(log) == [(5, 0, 5)] and "another thread" in log, log)
+
+def handoffs(log):
+    """{what they waited for: (how many, operations not waited for)}"""
+    return {text: (int(n), int(left or 0)) for n, text, left in re.findall(
+        r"^(?:host|streams) +(\d+) +\S+ \S+  (\S.*)\n(?: +and not for up to (\d+) operations)?", log, re.M)}
+
+
+EVENT, TOUCHED = "the event behind its last write", "all queued work: some of it may touch it"
+for kernels in ("args", "opaque"):
+    status, out, log = tap.run(epochs, LD_LIBRARY_PATH=library_path, SIMGPU_SCHED="lazy", EPOCHSHIM_KERNELS=kernels,
+                               EPOCHSHIM_LOG="full", LD_PRELOAD=shim, **ALL)
+    waited = handoffs(log)
+    check(f"{kernels}: the log says what handoffs waited for",
+          status == 0 and "nothing: no unfinished work could touch it" in waited and
+          (waited[EVENT][0] > 1 and waited[EVENT][1] >= 50 and waited["an event, of this or of an earlier use"][0] > 1
+           if kernels == "args" else EVENT not in waited and waited[TOUCHED][0] > 1 and "KERNELS=args" in log), log)
+    check(f"{kernels}: the full log names streams and epochs",
+          re.search(r"^  stream \d+@\d+ -> host, 78.1 KiB: " + EVENT + ", not up to 50 operations$", log, re.M)
+          if kernels == "args" else
+          re.search(r"^  host -> legacy stream@\d+, 78.1 KiB: " + TOUCHED + "$", log, re.M), log)
+off = tap.run(epochs, LD_LIBRARY_PATH=library_path, SIMGPU_SCHED="lazy", EPOCHSHIM_SIDE="0", LD_PRELOAD=shim, **ALL)[2]
+check("with SIDE=0 every copy waits, and the log says why", set(handoffs(off)) ==
+      {"nothing: no kernel was queued", "all queued work: EPOCHSHIM_DEFER, _SIDE or _LIMIT says so"}, off)
 
 native = run("direct", "2", "2", preload=False)
 check("without the library nothing is printed", native == (0, "done\n", ""), native)

@@ -193,7 +193,7 @@ TEST(event, the_oldest_event_that_covers)
 {
     const struct es_port port = {.stream_wait_event = note_wait};
     struct es_stream *s, *apart;
-    uint64_t epoch;
+    uint64_t epoch, given;
 
     begin();
     s = es_stream_of(STREAM(1));
@@ -204,13 +204,16 @@ TEST(event, the_oldest_event_that_covers)
     record(2, 1);
     work(1);
     record(3, 1);
-    CHECK(es_event_make_wait(&port, STREAM(9), (struct es_tick){es_stream_number(s), epoch}));
+    CHECK(
+        es_event_make_wait(&port, STREAM(9), (struct es_tick){es_stream_number(s), epoch}, &given));
     CHECK(waited_for == EVENT(2));
     record(2, 1); /* no more */
-    CHECK(es_event_make_wait(&port, STREAM(9), (struct es_tick){es_stream_number(s), epoch}));
+    CHECK(
+        es_event_make_wait(&port, STREAM(9), (struct es_tick){es_stream_number(s), epoch}, &given));
     CHECK(waited_for == EVENT(3));
     es_event_gone(EVENT(3));
-    CHECK(es_event_make_wait(&port, STREAM(9), (struct es_tick){es_stream_number(s), epoch}));
+    CHECK(
+        es_event_make_wait(&port, STREAM(9), (struct es_tick){es_stream_number(s), epoch}, &given));
     CHECK(waited_for == EVENT(2));
 
     /* A non-blocking stream's, only where the legacy stream waits for it anyhow. */

@@ -65,7 +65,7 @@ static struct seen launch(bool launched, uintptr_t function, void **params, void
     seen.a = es_touch_who(A, SIZE, true, who) == 1;
     seen.b = es_touch_who(B, SIZE, true, who) == 1;
     seen.observable = atomic_load(&s->observable) > atomic_load(&s->done);
-    es_stream_done(s, es_stream_close(s));
+    es_stream_done(s, es_stream_close(s), 0);
     es_touch_gone(A);
     es_touch_gone(B);
     return seen;

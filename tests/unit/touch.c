@@ -46,7 +46,7 @@ TEST(touch, opaque_work_touches_what_lived_before_it)
     es_touch_gone(B);
     es_touch_born(B, SIZE); /* at the same address: new memory */
     CHECK_EQ_INT(es_touch_who(B, 1, false, who), 0);
-    es_stream_done(s, es_stream_close(s));
+    es_stream_done(s, es_stream_close(s), 0);
     CHECK_EQ_INT(es_touch_who(A, 1, false, who), 0);
     es_touch_gone(A);
     es_touch_gone(B);
@@ -71,13 +71,13 @@ TEST(touch, ranges_reads_and_writes)
     CHECK_EQ_INT(es_touch_who(A + 599, 1, false, who), 1);
     CHECK_EQ_INT(es_touch_who(A + 599, 1, true, who), 0);
     CHECK_EQ_INT(es_touch_who(A, SIZE, false, who), 2);
-    es_stream_done(s, first);
+    es_stream_done(s, first, 0);
     CHECK_EQ_INT(es_touch_who(A + 100, 1, false, who), 1);
     CHECK_EQ_U64(es_stream_close(s), first + 1);
-    es_stream_done(s, first + 1);
+    es_stream_done(s, first + 1, 0);
     CHECK_EQ_INT(es_touch_who(A, SIZE, true, who), 0);
     CHECK(!es_touch(s, 1, A + SIZE - 1, 2, true));
-    es_stream_done(t, es_stream_close(t));
+    es_stream_done(t, es_stream_close(t), 0);
     es_touch_gone(A);
 }
 
@@ -95,7 +95,7 @@ TEST(touch, more_streams_than_are_noted)
     es_touch(s, es_stream_given(s, 0), A, SIZE, true);
     CHECK_EQ_INT(es_touch_who(A, 1, false, who), -1);
     for (unsigned i = 0; (s = es_stream_used(i)); i++)
-        es_stream_done(s, es_stream_close(s));
+        es_stream_done(s, es_stream_close(s), 0);
     CHECK_EQ_INT(es_touch_who(A, 1, false, who), 0);
     es_touch_gone(A);
 }
