@@ -378,7 +378,7 @@ bool es_copy_made(struct es_copy *c)
     c->done = 0;
     c->holds = c->in_turn = c->aside = false;
     /* When a synchronous copy returns, what its stream was given before is done. */
-    c->before = (struct es_asked){NULL};
+    c->before = (struct es_asked){.event = NULL};
     if (!c->async)
         c->before = es_event_ask_stream(c->stream);
     try_to_stage(c);

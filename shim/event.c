@@ -249,7 +249,7 @@ struct es_asked es_event_ask(CUevent event)
 struct es_asked es_event_ask_stream(CUstream stream)
 {
     struct es_stream *s = es_stream_of(stream);
-    struct es_asked asked = {NULL};
+    struct es_asked asked = {.event = NULL};
 
     if (!is_on())
         return asked;

@@ -151,7 +151,7 @@ uint64_t es_stream_given(struct es_stream *s, unsigned effects)
     atomic_fetch_add_explicit(&s->given, 1, memory_order_relaxed);
     raise_to(&s->last, epoch);
     if (effects & ES_OPAQUE) {
-        raise_to(&s->opaque_at, atomic_fetch_add(&time_now, 1) + 1);
+        raise_to(&s->opaque_at, atomic_load(&time_now));
         raise_to(&s->opaque, epoch);
     }
     if (effects & ES_OBSERVABLE)
@@ -202,9 +202,9 @@ struct es_stream *es_stream_used(unsigned i)
     return i < atomic_load(&used_count) ? &streams[atomic_load(&used[i])] : NULL;
 }
 
-uint64_t es_stream_time(void)
+uint64_t es_stream_birth(void)
 {
-    return atomic_load(&time_now);
+    return atomic_fetch_add(&time_now, 1) + 1;
 }
 
 void es_stream_after_fork(void)

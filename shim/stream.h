@@ -35,7 +35,7 @@ struct es_stream {
     _Atomic uint64_t closed; /* epochs; the open one comes next */
     _Atomic uint64_t done;   /* the work of these is complete */
     /* The epoch of the newest operation; of the newest opaque, observable and long one; and the
-     * time (es_stream_time) of that opaque one. */
+     * time (es_stream_birth) of that opaque one. */
     _Atomic uint64_t last, opaque, opaque_at, observable, slow;
     _Atomic uint64_t given;          /* operations */
     _Atomic uint64_t over;           /* of these at least so many are complete, for the log */
@@ -99,9 +99,9 @@ void es_stream_sync_end(bool done);
 /* The records that were ever used, from i = 0 on; NULL behind the last. */
 struct es_stream *es_stream_used(unsigned i);
 
-/* Counts the opaque operations: memory that was born at a time is not touched by one from before.
- */
-uint64_t es_stream_time(void);
+/* The time, which goes on at each birth of memory: an opaque operation from before has an earlier
+ * one. */
+uint64_t es_stream_birth(void);
 
 void es_stream_after_fork(void);
 

@@ -20,7 +20,7 @@ struct span {
 enum { STREAMS_EACH = 4 };
 struct allocation {
     uint64_t start, end;
-    uint64_t born; /* es_stream_time() */
+    uint64_t born; /* es_stream_birth() */
     bool crowded;  /* touched by more streams than are noted */
     struct es_tick last;
     struct touch {
@@ -73,7 +73,7 @@ void es_touch_born(uint64_t start, uint64_t bytes)
         drop(a);
     a = malloc(sizeof *a);
     if (a)
-        *a = (struct allocation){.start = start, .end = start + bytes, .born = es_stream_time()};
+        *a = (struct allocation){.start = start, .end = start + bytes, .born = es_stream_birth()};
     if (a && !tsearch(a, &tree, order))
         free(a);
     pthread_mutex_unlock(&lock);
@@ -212,7 +212,7 @@ static uint64_t newest(const struct allocation *a, struct es_stream *s, uint64_t
 {
     uint64_t done = atomic_load(&s->done), opaque = atomic_load(&s->opaque), epoch = 0;
 
-    if (opaque > done && atomic_load(&s->opaque_at) > a->born && !ES_BROKEN(FRESH))
+    if (opaque > done && atomic_load(&s->opaque_at) >= a->born && !ES_BROKEN(FRESH))
         epoch = opaque;
     for (unsigned i = 0; i < STREAMS_EACH; i++) {
         const struct touch *t = &a->by[i];
