@@ -44,7 +44,7 @@ void es_copy_configure(const struct es_port *p, const struct es_options *o, unsi
     options = o;
     threads = n;
     launch_blocking = blocking && atoi(blocking) != 0;
-    es_leave_configure(p);
+    es_leave_configure(p, o->kernels);
 }
 
 static uint64_t now_ns(void)
@@ -77,6 +77,44 @@ static bool wait_home(const struct es_pipe_job *job)
     for (unsigned i = 0; i < job->chunk_count; i++)
         job->chunks[i]->pending = false; /* all were recorded on this stream, before */
     return true;
+}
+
+/* What the driver was left to do, as far as others can see it: it may read or write host memory. */
+static unsigned effects_of(const struct es_copy *c)
+{
+    if (c->why == ES_WHY_NONE && c->done == c->bytes)
+        return 0; /* no more: it was staged */
+    if (c->why == ES_WHY_PINNED || c->why == ES_WHY_MANAGED || c->why == ES_WHY_NOT_PAGEABLE)
+        return ES_OBSERVABLE;
+    return ES_HOST;
+}
+
+/* What the copy leaves to be done, noted for those that come after: before other threads may come
+ * between, who may have to know. */
+static void note(struct es_copy *c, unsigned effects)
+{
+    struct es_stream *s = es_stream_of(c->stream);
+    uint64_t epoch;
+    bool live;
+
+    if (c->noted || !es_leave_is_ever() || ES_BROKEN(NOTED))
+        return;
+    c->noted = true;
+    if (effects & ES_HOST && es_memory_reached_host())
+        effects |= ES_OBSERVABLE;
+    live = es_touch_is_live(c->device, c->bytes);
+    epoch = es_stream_given(s, live ? effects : effects | ES_OPAQUE);
+    if (live)
+        es_touch(s, epoch, c->device, c->bytes, c->dir == ES_H2D);
+}
+
+/* The same when it returns: by then a synchronous copy to the host is done. */
+static void note_at_end(struct es_copy *c)
+{
+    unsigned effects = effects_of(c);
+
+    if ((effects || !c->aside) && (c->dir == ES_H2D || (effects && c->async)))
+        note(c, effects);
 }
 
 static void let_go(void *copy)
@@ -120,6 +158,7 @@ static uint64_t stage_h2d(struct es_copy *c, const struct es_pipe_job *job)
 
     if (done < c->bytes)
         return done;
+    note(c, 0);
     let_go(c);
     /* A synchronous copy is a barrier: its return says that all work before it is done. If that
      * cannot be asked, the program's own call says it, with the last piece once more. */
@@ -128,35 +167,56 @@ static uint64_t stage_h2d(struct es_copy *c, const struct es_pipe_job *job)
     return done;
 }
 
-/* On a stream of our own, beside the queue. What it waits for there the program's own call would
- * wait for, too, and has ended when a D2H copy returns; so no H2D copy there waits for the
- * program's work, and each ends in bounded time. False: nothing was done. */
-static bool stage_beside(struct es_copy *c, struct es_pipe_job *job, CUcontext context, uint64_t id,
-                         bool early)
+/* On a stream of our own, beside the queue. What it has to wait for the program's own call would
+ * wait for, too; that is done before the streams are held. So nothing on that stream waits for the
+ * program's work, and each copy there ends in bounded time. */
+static bool copy_beside(struct es_copy *c, struct es_pipe_job *job, CUstream side, bool early)
 {
-    CUstream side = es_debt_side_stream(port, context, id);
-    struct es_handoff h = {0};
-
-    c->holds = side && es_turn_hold(ES_EVERY_STREAM);
-    if (!c->holds || !es_turn_alone() || !es_leave_wait(side, c->dir, c->device, c->bytes, &h)) {
+    c->holds = es_turn_hold(ES_EVERY_STREAM);
+    if (!c->holds || !es_leave_is_free(c->dir, c->device, c->bytes)) {
         let_go(c);
         return false;
     }
     job->stream = side;
     c->done = c->dir == ES_H2D ? es_pipe_h2d(job) : es_pipe_d2h(job);
     c->aside = true;
-    c->handoff = h;
     if (c->dir == ES_H2D)
         es_touch(es_stream_at(ES_STREAM_SIDE), es_stream_given(es_stream_at(ES_STREAM_SIDE), 0),
                  c->device, c->bytes, true);
-    if (c->done < c->bytes)
+    if (c->done < c->bytes) {
         port->stream_wait(side); /* the rest is the program's own call, which waits for all else */
-    else if (early)
+        let_go(c);
+        return true;
+    }
+    if (early)
         es_debt_owe(port);
-    else if (port->stream_wait(side) != CUDA_SUCCESS ||
-             port->stream_wait(CU_STREAM_LEGACY) != CUDA_SUCCESS)
+    let_go(c);
+    /* No other thread meets a copy that is not complete. */
+    if (early && es_leave_is_threaded())
+        port->stream_wait(side);
+    if (!early && (port->stream_wait(side) != CUDA_SUCCESS ||
+                   port->stream_wait(CU_STREAM_LEGACY) != CUDA_SUCCESS))
         c->done = (c->bytes - 1) / job->piece * job->piece; /* the program's own call tells why */
     return true;
+}
+
+/* False: nothing was done. */
+static bool stage_beside(struct es_copy *c, struct es_pipe_job *job, CUcontext context, uint64_t id,
+                         bool early)
+{
+    struct es_handoff h = {0};
+    bool staged = false;
+    CUstream side;
+
+    if (!es_debt_take_side())
+        return false;
+    side = es_debt_side_stream(port, context, id);
+    if (side && es_leave_wait(side, c->dir, c->device, c->bytes, &h))
+        staged = copy_beside(c, job, side, early);
+    es_debt_leave_side();
+    if (staged)
+        c->handoff = h;
+    return staged;
 }
 
 /* At its place on its own stream. */
@@ -185,7 +245,8 @@ static enum es_reason stage(struct es_copy *c, CUcontext context, struct es_plac
         .piece = piece_of(c),
         .chunks = chunks,
         .may_wait = c->dir == ES_D2H || !c->async || c->bytes >= ES_ASYNC_BLOCKS_FROM,
-        .all_submitted = let_go,
+        .all_submitted =
+            es_leave_is_ever() ? NULL : let_go, /* else a copy would have to be noted */
         .arg = c,
     };
     enum es_reason why;
@@ -322,7 +383,7 @@ static void try_to_stage(struct es_copy *c)
  * the same copy made as an asynchronous one and waited for holds nobody, or less
  * (tests/hardware/README.md). Worth it only where there are other threads. True: done; else it is
  * left to the program's own call, which also knows the error. */
-static bool wait_apart(const struct es_copy *c)
+static bool wait_apart(struct es_copy *c)
 {
     CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
     CUresult r = CUDA_ERROR_NOT_READY;
@@ -333,50 +394,29 @@ static bool wait_apart(const struct es_copy *c)
         return false;
     if (port->stream_query(c->stream) == CUDA_ERROR_NOT_READY &&
         port->stream_wait(c->stream) == CUDA_SUCCESS) {
+        bool stays = c->dir == ES_D2H && es_leave_is_ever(); /* in turn, for others to know of */
+
         es_turn_begin(c->stream);
         r = c->dir == ES_H2D ? port->copy_h2d(c->device, c->host, c->bytes, c->stream)
                              : port->copy_d2h(c->host, c->device, c->bytes, c->stream);
-        es_turn_end();
+        if (c->dir == ES_H2D)
+            note(c, effects_of(c));
+        if (!stays)
+            es_turn_end();
         if (r == CUDA_SUCCESS)
             r = port->stream_wait(c->stream);
+        if (stays)
+            es_turn_end();
     }
     port->capture_mode(&mode);
     errno = saved;
     return r == CUDA_SUCCESS;
 }
 
-/* What the driver was left to do, as far as others can see it: it may read or write host memory. */
-static unsigned effects_of(const struct es_copy *c)
-{
-    if (c->why == ES_WHY_NONE && c->done == c->bytes)
-        return 0; /* no more: it was staged */
-    if (c->why == ES_WHY_PINNED || c->why == ES_WHY_MANAGED || c->why == ES_WHY_NOT_PAGEABLE)
-        return ES_OBSERVABLE;
-    return ES_HOST;
-}
-
-/* What the copy leaves to be done when it returns, noted for those that come after. */
-static void note(const struct es_copy *c)
-{
-    struct es_stream *s = es_stream_of(c->stream);
-    unsigned effects = effects_of(c);
-    uint64_t epoch;
-    bool live;
-
-    if ((c->aside && !effects) || (c->dir == ES_D2H && (!effects || !c->async)) || !es_turn_alone())
-        return;
-    if (effects & ES_HOST && es_memory_reached_host())
-        effects |= ES_OBSERVABLE;
-    live = es_touch_is_live(c->device, c->bytes);
-    epoch = es_stream_given(s, live ? effects : effects | ES_OPAQUE);
-    if (live)
-        es_touch(s, epoch, c->device, c->bytes, c->dir == ES_H2D);
-}
-
 bool es_copy_made(struct es_copy *c)
 {
     c->done = 0;
-    c->holds = c->in_turn = c->aside = false;
+    c->holds = c->in_turn = c->aside = c->noted = false;
     /* When a synchronous copy returns, what its stream was given before is done. */
     c->before = (struct es_asked){.event = NULL};
     if (!c->async)
@@ -388,6 +428,7 @@ bool es_copy_made(struct es_copy *c)
         return true;
     es_turn_begin(c->stream);
     c->in_turn = true;
+    c->noted = false;
     return false;
 }
 
@@ -395,7 +436,7 @@ CUresult es_copy_end(struct es_copy *c, CUresult result)
 {
     uint64_t blocked = options->log != ES_LOG_OFF ? now_ns() - c->begun_ns : 0;
 
-    note(c);
+    note_at_end(c);
     hand_off(c);
     if (c->in_turn)
         es_turn_end();

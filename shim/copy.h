@@ -40,6 +40,7 @@ struct es_copy {
     enum es_reason why;     /* why it was not staged */
     bool holds;             /* its stream, for this thread: until the end of the call */
     bool in_turn;           /* the program's own call is being made */
+    bool noted;             /* what it leaves to be done when it returns */
     bool aside;             /* it left its stream */
     struct es_asked before; /* what its return tells of */
     struct es_handoff handoff;

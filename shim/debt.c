@@ -22,12 +22,22 @@ static struct {
 } made;
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* guards all below */
-static const struct es_turn *debtor;
 static CUstream joined[JOINED]; /* non-blocking streams that wait for it already */
 static unsigned joined_count;
 static uint64_t debts;
 
 atomic_bool es_debt_owed;
+static atomic_flag side_taken = ATOMIC_FLAG_INIT;
+
+bool es_debt_take_side(void)
+{
+    return !atomic_flag_test_and_set(&side_taken);
+}
+
+void es_debt_leave_side(void)
+{
+    atomic_flag_clear(&side_taken);
+}
 
 CUstream es_debt_side_stream(const struct es_port *port, CUcontext context, uint64_t id)
 {
@@ -53,6 +63,13 @@ static void settle_at_exit(void)
     es_debt_settle();
 }
 
+bool es_debt_side_waits_for(CUstream stream)
+{
+    return made.port->event_record(made.copied, stream) == CUDA_SUCCESS &&
+           (ES_BROKEN(WAIT_TAIL) ||
+            made.port->stream_wait_event(made.side, made.copied, 0) == CUDA_SUCCESS);
+}
+
 bool es_debt_owe(const struct es_port *port)
 {
     static atomic_bool registered;
@@ -68,7 +85,6 @@ bool es_debt_owe(const struct es_port *port)
     if (!atomic_exchange(&registered, true))
         atexit(settle_at_exit);
     pthread_mutex_lock(&lock);
-    debtor = es_turn_mine;
     if (!ES_BROKEN(REJOIN))
         joined_count = 0;
     debts++;
@@ -109,7 +125,7 @@ static bool is_joined(CUstream stream)
 {
     unsigned flags = CU_STREAM_NON_BLOCKING;
 
-    if (debtor != es_turn_mine || stream == ES_EVERY_STREAM)
+    if (stream == ES_EVERY_STREAM)
         return false;
     if (stream == CU_STREAM_LEGACY || stream == CU_STREAM_PER_THREAD)
         return true;
@@ -144,6 +160,7 @@ void es_debt_join(CUstream stream)
 void es_debt_after_fork(void)
 {
     pthread_mutex_init(&lock, NULL);
+    es_debt_leave_side();
     atomic_store(&es_debt_owed, false);
     debts = 0;
 }

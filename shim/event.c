@@ -133,16 +133,12 @@ void es_event_stream_made(const struct es_stream *s)
     pthread_mutex_unlock(&lock);
 }
 
-/* One thread and one context did all that was done. Asked after a number was read: then what was
- * read is theirs. */
-static bool is_alone(void)
-{
-    return es_turn_alone() && es_count_total(ES_SEEN_CONTEXT_MADE) == 0;
-}
-
+/* Asked after a number was read: then what was read is of the threads and contexts it asks about.
+ */
 static bool is_one(const struct es_stream *s)
 {
-    return es_stream_is_one(s, false) || es_stream_is_one(s, is_alone());
+    return es_stream_is_one(s, false, false) ||
+           es_stream_is_one(s, es_turn_alone(), es_count_total(ES_SEEN_CONTEXT_MADE) == 0);
 }
 
 /* Closes a stream's epoch: what it was given so far. */
@@ -407,18 +403,20 @@ bool es_event_covers(struct es_tick t)
     return covers;
 }
 
-bool es_event_make_wait(const struct es_port *port, CUstream waiting, struct es_tick t,
+bool es_event_make_wait(const struct es_port *port, CUstream waiting, struct es_tick *t,
                         uint64_t *given)
 {
     const struct event *e;
     bool made;
 
     pthread_mutex_lock(&lock);
-    e = that_covers(t.stream, t.epoch, latest_before_legacy(t.stream));
+    e = that_covers(t->stream, t->epoch, latest_before_legacy(t->stream));
     made = e && (ES_BROKEN(WAIT_COVERED) ||
                  port->stream_wait_event(waiting, e->handle, 0) == CUDA_SUCCESS);
-    if (made)
+    if (made) {
+        *t = e->tick;
         *given = e->given;
+    }
     pthread_mutex_unlock(&lock);
     return made;
 }

@@ -71,10 +71,10 @@ bool es_event_is_observable(CUevent event);
  * the legacy stream would wait natively (that is, for any of a blocking stream). */
 bool es_event_covers(struct es_tick t);
 
-/* Makes a stream of our own wait for the oldest such event, behind which its stream had been given
- * so many operations. False: there is none, or the driver failed. The event is not destroyed
- * meanwhile. */
-bool es_event_make_wait(const struct es_port *port, CUstream waiting, struct es_tick t,
+/* Makes a stream of our own wait for the oldest such event, and says in *t what it covers, and in
+ * *given how many operations its stream had been given. False: there is none, or the driver failed.
+ * The event is not destroyed meanwhile. */
+bool es_event_make_wait(const struct es_port *port, CUstream waiting, struct es_tick *t,
                         uint64_t *given);
 
 /* How an epoch of a stream is ordered before what another stream does next, as far as is known. */

@@ -13,6 +13,7 @@
     X(IDLE, "host", "nothing: no kernel was queued")                                               \
     X(FRESH, "host", "nothing: no unfinished work could touch it")                                 \
     X(EVENT, "host", "the event behind its last write")                                            \
+    X(TAIL, "host", "the stream of its last write, no other")                                      \
     X(TOUCHED, "host", "all queued work: some of it may touch it")                                 \
     X(SEEN, "host", "all queued work: others could see it unfinished")                             \
     X(UNFOLLOWED, "host", "all queued work: threads, contexts, captures, IPC...")                  \

@@ -89,8 +89,9 @@ void es_kernel_given(CUstream stream, bool launched, CUfunction kernel, void **p
     struct es_stream *s = es_stream_of(stream);
     unsigned effects = es_count_effects(ES_SEEN_LAUNCH);
 
-    /* Alone, nobody closes an epoch meanwhile. Else nothing is asked about what it touches. */
-    if (launched && by_args && es_turn_alone())
+    /* It was submitted: if another thread closes this epoch now, and finds its work complete, then
+     * this kernel is. */
+    if (launched && by_args)
         effects = effects_by_args(s, atomic_load(&s->closed) + 1, kernel, params, extra);
     if (effects & ES_OPAQUE)
         effects |= ES_HOST;

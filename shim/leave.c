@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "shim/count.h"
+#include "shim/debt.h"
 #include "shim/event.h"
 #include "shim/mutant.h"
 #include "shim/stream.h"
@@ -12,20 +13,33 @@
 #include "shim/unknown.h"
 
 static const struct es_port *port;
+static bool several;       /* threads may give work */
 static bool shared_queues; /* streams may wait for each other in the hardware */
 
-void es_leave_configure(const struct es_port *p)
+void es_leave_configure(const struct es_port *p, enum es_kernels kernels)
 {
     const char *connections = getenv("CUDA_DEVICE_MAX_CONNECTIONS");
 
     port = p;
+    several = kernels == ES_KERNELS_ARGS;
     shared_queues = connections && atoi(connections) < 8;
 }
 
+bool es_leave_is_threaded(void)
+{
+    return es_count_submitters() > 1 || !es_turn_alone();
+}
+
+/* A stream memory operation of another thread may end what natively it is not held behind: what
+ * spins on device memory (tests/hardware/README.md). Work that native holds cannot. */
+bool es_leave_is_ever(void)
+{
+    return !es_leave_is_threaded() || (several && !es_count_total(ES_SEEN_MEMOP));
+}
+
 /* Whether copies may leave their places in this process, here and now: our records hold for one
- * thread, one context, and the calls we know; and streams must not wait for each other in the
- * hardware. Of what others may do behind our backs it asks the whole past: too careful, never
- * wrong. */
+ * context, and the calls we know; and streams must not wait for each other in the hardware. Of what
+ * others may do behind our backs it asks the whole past: too careful, never wrong. */
 bool es_leave_is_followed(void)
 {
     static const enum es_seen groups[] = {ES_SEEN_CONTEXT_MADE, ES_SEEN_FOREIGN, ES_SEEN_EXTERNAL,
@@ -34,8 +48,8 @@ bool es_leave_is_followed(void)
     for (size_t i = 0; i < sizeof groups / sizeof *groups; i++)
         if (es_count_total(groups[i]))
             return false;
-    return es_count_submitters() == 1 && es_turn_alone() && !es_unknown_any() && !shared_queues &&
-           port->context_id && port->past_us && !port->past_us();
+    return es_leave_is_ever() && !es_unknown_any() && !shared_queues && port->context_id &&
+           port->past_us && !port->past_us();
 }
 
 /* Whether something was queued that a copy might not want to wait for. */
@@ -50,16 +64,56 @@ bool es_leave_is_worth(void)
     return false;
 }
 
+/* Whether a synchronous copy on the legacy stream natively waits for a stream. */
+static bool is_waited_for(const struct es_stream *s)
+{
+    unsigned number = es_stream_number(s);
+
+    return number == ES_STREAM_LEGACY || number == ES_STREAM_PER_THREAD ||
+           (es_stream_is_made(s) && !s->nonblocking);
+}
+
+/* Whether an event of our own may tell when a stream has done what it was given so far. */
+static bool has_tail(const struct es_stream *s)
+{
+    return es_stream_is_made(s) && !s->nonblocking && es_stream_has_handle(s);
+}
+
+/* Whether there is anything to leave behind on a stream that is not one of these. */
+static bool is_another_at_work(const struct es_tick *who, int n)
+{
+    struct es_stream *s;
+
+    for (unsigned i = 0; (s = es_stream_used(i)); i++) {
+        bool another = is_waited_for(s) && atomic_load(&s->slow) > atomic_load(&s->done);
+
+        for (int k = 0; k < n; k++)
+            another = another && who[k].stream != es_stream_number(s);
+        if (another)
+            return true;
+    }
+    return false;
+}
+
 /* What a stream of our own does is in order there. */
 bool es_leave_is_clear(enum es_direction dir, CUdeviceptr device, uint64_t bytes)
 {
     struct es_tick who[ES_TOUCHERS];
     int n = es_touch_who(device, bytes, dir == ES_D2H, who);
+    bool tails = false;
 
-    for (int i = 0; i < n; i++)
-        if (who[i].stream != ES_STREAM_SIDE && (dir == ES_H2D || !es_event_covers(who[i])))
+    for (int i = 0; i < n; i++) {
+        if (who[i].stream == ES_STREAM_SIDE)
+            continue;
+        if (dir == ES_H2D)
             return false;
-    return n >= 0;
+        if (es_event_covers(who[i]))
+            continue;
+        if (!has_tail(es_stream_at(who[i].stream)))
+            return false;
+        tails = true;
+    }
+    return n >= 0 && (!tails || is_another_at_work(who, n));
 }
 
 /* Whether anything that is still queued can be seen by others than the program's own streams. */
@@ -73,7 +127,16 @@ static bool is_observable(void)
     return false;
 }
 
-/* Asks the streams that may be at work whether they are. */
+/* The handle of the per-thread stream asks about one of several, where there are several threads.
+ */
+static bool is_askable(const struct es_stream *s)
+{
+    return es_stream_has_handle(s) &&
+           (es_stream_number(s) != ES_STREAM_PER_THREAD || es_turn_alone());
+}
+
+/* Asks the streams that may be at work whether they are. pre: they are held, so that none is
+ * destroyed, or begins a capture, which a question would break. */
 static void ask_streams(void)
 {
     enum { MOST = 32 };
@@ -84,7 +147,7 @@ static void ask_streams(void)
         CUstream handle = atomic_load(&s->handle);
         uint64_t epoch, given = atomic_load(&s->given);
 
-        if (!es_stream_is_busy(s) || !es_stream_has_handle(s))
+        if (!es_stream_is_busy(s) || !is_askable(s))
             continue;
         asked++;
         epoch = es_stream_close(s);
@@ -105,9 +168,11 @@ static bool reaches_pageable(void)
            pageable;
 }
 
-void es_leave_look_around(CUdeviceptr device, struct es_copy_facts *f)
+/* pre: the streams are held. */
+static void look_around(CUdeviceptr device, struct es_copy_facts *f)
 {
-    f->behind = port->stream_query(CU_STREAM_LEGACY) == CUDA_ERROR_NOT_READY;
+    f->behind =
+        es_leave_is_followed() && port->stream_query(CU_STREAM_LEGACY) == CUDA_ERROR_NOT_READY;
     if (!f->behind)
         return;
     if (!f->clear || is_observable())
@@ -116,38 +181,85 @@ void es_leave_look_around(CUdeviceptr device, struct es_copy_facts *f)
     f->observable = is_observable() || reaches_pageable();
 }
 
-/* Whether a synchronous copy on the legacy stream natively waits for a stream. */
-static bool is_waited_for(const struct es_stream *s)
+void es_leave_look_around(CUdeviceptr device, struct es_copy_facts *f)
 {
-    unsigned number = es_stream_number(s);
+    f->behind = false;
+    if (!es_turn_hold(ES_EVERY_STREAM))
+        return;
+    look_around(device, f);
+    es_turn_release();
+}
 
-    return number == ES_STREAM_LEGACY || number == ES_STREAM_PER_THREAD ||
-           (es_stream_is_made(s) && !s->nonblocking);
+/* What a stream of our own does is in order there. */
+static bool is_touched(enum es_direction dir, CUdeviceptr device, uint64_t bytes)
+{
+    struct es_tick who[ES_TOUCHERS];
+    int n = es_touch_who(device, bytes, dir == ES_D2H, who);
+
+    for (int i = 0; i < n; i++)
+        if (who[i].stream != ES_STREAM_SIDE)
+            return true;
+    return n < 0;
+}
+
+bool es_leave_is_free(enum es_direction dir, CUdeviceptr device, uint64_t bytes)
+{
+    return ES_BROKEN(ASK_AGAIN) ||
+           (es_leave_is_followed() && !is_touched(dir, device, bytes) && !is_observable());
+}
+
+/* Makes the side stream wait for all that a stream was given so far: sets *t and *given. The
+ * streams are held, so that none is destroyed, and all that was submitted is noted. */
+static bool wait_for_tail(struct es_tick *t, uint64_t *given)
+{
+    struct es_stream *s = es_stream_at(t->stream);
+    bool made = false;
+
+    if (!es_turn_hold(ES_EVERY_STREAM))
+        return false;
+    if (has_tail(s) && es_leave_is_followed()) {
+        *given = atomic_load(&s->given);
+        t->epoch = es_stream_close(s);
+        made = es_debt_side_waits_for(atomic_load(&s->handle));
+    }
+    es_turn_release();
+    return made;
 }
 
 bool es_leave_wait(CUstream own, enum es_direction dir, CUdeviceptr device, uint64_t bytes,
                    struct es_handoff *h)
 {
     struct es_tick who[ES_TOUCHERS];
+    uint64_t given[ES_TOUCHERS];
     int n = es_touch_who(device, bytes, dir == ES_D2H, who);
     struct es_stream *s;
+    bool by_event;
 
     h->verdict = ES_VERDICT_FRESH;
     for (unsigned i = 0; (s = es_stream_used(i)); i++)
         if (is_waited_for(s))
             h->left += atomic_load(&s->given) - atomic_load(&s->over);
     for (int i = 0; i < n; i++) {
-        uint64_t given;
-
         if (who[i].stream == ES_STREAM_SIDE)
             continue;
-        if (dir == ES_H2D || !es_event_make_wait(port, own, who[i], &given))
+        if (dir == ES_H2D)
+            return false;
+        by_event = es_event_make_wait(port, own, &who[i], &given[i]);
+        if (!by_event && !wait_for_tail(&who[i], &given[i]))
             return false;
         s = es_stream_at(who[i].stream);
-        if (is_waited_for(s) && given > atomic_load(&s->over))
-            h->left -= given - atomic_load(&s->over);
-        h->verdict = ES_VERDICT_EVENT;
+        if (is_waited_for(s) && given[i] > atomic_load(&s->over))
+            h->left -= given[i] - atomic_load(&s->over);
+        if (h->verdict != ES_VERDICT_TAIL)
+            h->verdict = by_event ? ES_VERDICT_EVENT : ES_VERDICT_TAIL;
         h->from = who[i];
     }
-    return n >= 0;
+    if (h->verdict == ES_VERDICT_FRESH)
+        return n >= 0;
+    if (port->stream_wait(own) != CUDA_SUCCESS)
+        return false;
+    for (int i = 0; i < n; i++)
+        if (who[i].stream != ES_STREAM_SIDE)
+            es_stream_done(es_stream_at(who[i].stream), who[i].epoch, given[i]);
+    return true;
 }

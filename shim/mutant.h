@@ -18,6 +18,7 @@
     X(SPAN, "from the first to the last byte that is still being touched")                         \
     X(COVERED, "a copy waits for no event that natively it does not wait for")                     \
     X(WAIT_COVERED, "a copy from memory waits for the event behind its last write")                \
+    X(WAIT_TAIL, "or, where there is none, for the stream that wrote it")                          \
     X(STRANGER, "a kernel with an argument that nobody knows may touch anything")                  \
     X(ORDERED, "a wait is left out only if the stream waited for all of it")                       \
     X(AT_ONCE, "what runs while an event is recorded proves nothing of it")                        \
@@ -41,6 +42,8 @@
     X(RECORDED, "an event that is recorded again is no longer complete")                           \
     X(FORK, "in a capture every wait is made")                                                     \
     X(LOST, "a chunk that no event tells of is used by nobody any more")                           \
+    X(NOTED, "what a copy leaves to be done is noted before others come between")                  \
+    X(ASK_AGAIN, "when the streams are held it is asked again whether the memory is free")         \
     X(ERROR, "a failed driver call leaves the rest to the program's own")
 
 enum es_rule {

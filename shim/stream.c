@@ -60,11 +60,15 @@ unsigned es_stream_number(const struct es_stream *s)
     return (unsigned)(s - streams);
 }
 
-bool es_stream_is_one(const struct es_stream *s, bool alone)
+bool es_stream_is_one(const struct es_stream *s, bool one_thread, bool one_context)
 {
     unsigned number = es_stream_number(s);
 
-    return number != ES_STREAM_OTHERS && (alone || number >= ES_STREAM_SIDE);
+    if (number == ES_STREAM_LEGACY)
+        return one_context;
+    if (number == ES_STREAM_PER_THREAD)
+        return one_context && one_thread;
+    return number != ES_STREAM_OTHERS;
 }
 
 bool es_stream_has_handle(const struct es_stream *s)

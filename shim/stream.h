@@ -62,8 +62,8 @@ static inline bool es_stream_is_made(const struct es_stream *s)
     return es_stream_number(s) >= ES_STREAM_FIRST;
 }
 
-/* Whether the record is of one stream. alone: one thread and one context gave all work. */
-bool es_stream_is_one(const struct es_stream *s, bool alone);
+/* Whether the record is of one stream, if one thread, and one context, gave all work. */
+bool es_stream_is_one(const struct es_stream *s, bool one_thread, bool one_context);
 
 bool es_stream_is_nonblocking(CUstream handle);
 

@@ -6,12 +6,14 @@
 #include <pthread.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <time.h>
 
 /* Threads beyond the table share its last slot, which then says "every stream" for good: no hold is
  * had any more, and every copy is native. */
 enum { THREADS = 1024, HOLDS = 64 };
 static struct es_turn turns[THREADS];
 static atomic_uint used; /* slots that were ever taken */
+static atomic_uint met;  /* threads that ever took one */
 
 __attribute__((tls_model("initial-exec"))) __thread struct es_turn *es_turn_mine;
 atomic_uint es_turn_busy;
@@ -47,6 +49,7 @@ struct es_turn *es_turn_meet_thread(void)
     unsigned i;
 
     pthread_once(&once, make_key);
+    atomic_fetch_add(&met, 1);
     for (i = 0; i < THREADS - 1; i++) {
         bool taken = false;
 
@@ -117,7 +120,7 @@ static bool is_submitting(CUstream stream, const struct es_turn *but)
 
 bool es_turn_alone(void)
 {
-    return atomic_load(&used) <= 1;
+    return atomic_load(&met) <= 1;
 }
 
 uint64_t es_turn_on_legacy(void)
@@ -141,24 +144,48 @@ static void let_go(const struct es_turn *mine)
     pthread_cond_broadcast(&released);
 }
 
+/* Whether another thread goes on submitting to the stream for longer than most calls take. Those
+ * that begin now wait for our hold. */
+static bool is_submitting_on(CUstream stream, const struct es_turn *but)
+{
+    enum { LOOKS_A_TIME = 64, MOST_NS = 50000 };
+    uint64_t began = 0;
+
+    for (unsigned look = 0; is_submitting(stream, but); look++) {
+        struct timespec t;
+        uint64_t now;
+
+        if (look % LOOKS_A_TIME)
+            continue;
+        clock_gettime(CLOCK_MONOTONIC, &t);
+        now = (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+        if (!began)
+            began = now;
+        else if (now - began > MOST_NS)
+            return true;
+    }
+    return false;
+}
+
 bool es_turn_hold(CUstream stream)
 {
     struct es_turn *mine = es_turn_mine ? es_turn_mine : es_turn_meet_thread();
-    bool had = false;
+    bool taken;
 
     pthread_mutex_lock(&lock);
     while (is_held(stream, mine))
         pthread_cond_wait(&released, &lock);
-    if (hold_count < HOLDS) {
+    taken = hold_count < HOLDS;
+    if (taken) {
         holds[hold_count++] = (struct hold){stream, mine};
         atomic_fetch_add(&es_turn_busy, 1);
-        atomic_thread_fence(memory_order_seq_cst);
-        had = ES_BROKEN(HOLD_SEES) || !is_submitting(stream, mine);
-        if (!had)
-            let_go(mine);
     }
     pthread_mutex_unlock(&lock);
-    return had;
+    atomic_thread_fence(memory_order_seq_cst);
+    if (!taken || ES_BROKEN(HOLD_SEES) || !is_submitting_on(stream, mine))
+        return taken;
+    es_turn_release();
+    return false;
 }
 
 void es_turn_release(void)

@@ -86,7 +86,7 @@ void es_turn_release(void);
  * the next work on a blocking stream has to wait for. */
 uint64_t es_turn_on_legacy(void);
 
-/* Whether no other thread ever gave a stream work beside this one's life. */
+/* Whether no other thread ever gave a stream work. */
 bool es_turn_alone(void);
 
 /* From now on every call that gives a stream work has to join a debt first, or has not. */

@@ -17,7 +17,7 @@ rules = re.findall(r'^    X\((\w+), "(.*)"\)', pathlib.Path(root, "shim/mutant.h
 WAYS = [(program, [flavour, seed, 40], scheduler)
         for seed in (1, 1001) for flavour, scheduler in
         (("plain", "slow"), ("plain", "lazy"), ("mapped", "slow"), ("threads", "random"), ("mapped", "lazy"))]
-WAYS += [(f"{e2e}/e2e-{name}", [], scheduler) for name in ("order", "epochs", "threads", "copies", "capture", "context")
+WAYS += [(f"{e2e}/e2e-{name}", [], scheduler) for name in ("order", "epochs", "handover", "threads", "copies", "capture", "context")
          for scheduler in ("random", "lazy")]
 WAYS += [(program, [flavour, seed, 40], "slow") for seed in (2001, 3001, 4001) for flavour in ("plain", "threads")]
 good = True
@@ -25,7 +25,7 @@ good = True
 
 def caught(rule):
     """By what the rule's loss was seen; None: by nothing."""
-    for name in ("turn", "memory", "pipe", "pool", "capture", "clock", "event", "kernel", "touch"):
+    for name in ("turn", "memory", "pipe", "pool", "capture", "clock", "event", "kernel", "leave", "touch"):
         status, out = laws.run(f"{unit}/mutants-{name}", [], library_path, timeout=60, ES_BROKEN_RULE=str(rule))
         if status != 0:
             return f"unit-{name}"

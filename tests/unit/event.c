@@ -2,7 +2,10 @@
 /* Which waits change nothing: a table of what happened before, and the rules one by one. */
 #include "shim/event.h"
 
+#include <pthread.h>
+
 #include "shim/capture.h"
+#include "shim/turn.h"
 #include "tests/harness/test.h"
 
 #define STREAM(n) ((CUstream)(uintptr_t)(0x1000 * (n)))
@@ -181,6 +184,31 @@ TEST(event, another_stream_at_the_same_handle)
     CHECK_EQ_INT(NEEDS_NO_WAIT(2, 1), ES_NEEDED);
 }
 
+static void *record_on_its_own_stream(void *unused)
+{
+    es_turn_begin(CU_STREAM_PER_THREAD);
+    es_turn_given(CU_STREAM_PER_THREAD, ES_OPAQUE);
+    es_event_record_begin(EVENT(1), CU_STREAM_PER_THREAD, true);
+    es_event_record_end(EVENT(1), CU_STREAM_PER_THREAD, true);
+    return unused;
+}
+
+/* One handle, a stream in each thread; the work goes on when its thread has ended. */
+TEST(event, the_per_thread_stream_of_a_thread_that_ended)
+{
+    struct es_asked asked;
+    pthread_t thread;
+
+    begin();
+    CHECK_EQ_INT(pthread_create(&thread, NULL, record_on_its_own_stream, NULL), 0);
+    pthread_join(thread, NULL);
+    es_turn_begin(CU_STREAM_PER_THREAD);
+    es_turn_given(CU_STREAM_PER_THREAD, ES_OPAQUE);
+    asked = es_event_ask_stream(CU_STREAM_PER_THREAD);
+    es_event_answered(&asked, true);
+    CHECK_EQ_INT(NEEDS_NO_WAIT(3, 1), ES_NEEDED);
+}
+
 static CUevent waited_for;
 
 static CUresult note_wait(CUstream stream, CUevent event, unsigned flags)
@@ -204,16 +232,16 @@ TEST(event, the_oldest_event_that_covers)
     record(2, 1);
     work(1);
     record(3, 1);
-    CHECK(
-        es_event_make_wait(&port, STREAM(9), (struct es_tick){es_stream_number(s), epoch}, &given));
+    CHECK(es_event_make_wait(&port, STREAM(9), &(struct es_tick){es_stream_number(s), epoch},
+                             &given));
     CHECK(waited_for == EVENT(2));
     record(2, 1); /* no more */
-    CHECK(
-        es_event_make_wait(&port, STREAM(9), (struct es_tick){es_stream_number(s), epoch}, &given));
+    CHECK(es_event_make_wait(&port, STREAM(9), &(struct es_tick){es_stream_number(s), epoch},
+                             &given));
     CHECK(waited_for == EVENT(3));
     es_event_gone(EVENT(3));
-    CHECK(
-        es_event_make_wait(&port, STREAM(9), (struct es_tick){es_stream_number(s), epoch}, &given));
+    CHECK(es_event_make_wait(&port, STREAM(9), &(struct es_tick){es_stream_number(s), epoch},
+                             &given));
     CHECK(waited_for == EVENT(2));
 
     /* A non-blocking stream's, only where the legacy stream waits for it anyhow. */
