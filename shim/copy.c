@@ -8,7 +8,6 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
-#include <time.h>
 
 #include "shim/capture.h"
 #include "shim/count.h"
@@ -19,6 +18,7 @@
 #include "shim/ledger.h"
 #include "shim/memory.h"
 #include "shim/mutant.h"
+#include "shim/now.h"
 #include "shim/pipe.h"
 #include "shim/pool.h"
 #include "shim/touch.h"
@@ -45,14 +45,6 @@ void es_copy_configure(const struct es_port *p, const struct es_options *o, unsi
     threads = n;
     launch_blocking = blocking && atoi(blocking) != 0;
     es_leave_configure(p, o->kernels);
-}
-
-static uint64_t now_ns(void)
-{
-    struct timespec t;
-
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
 /* Bytes to move at a time: a chunk, or less where the copy would not feed every thread twice. */
@@ -281,7 +273,7 @@ static enum es_reason stage(struct es_copy *c, CUcontext context, struct es_plac
 
 void es_copy_begin(struct es_copy *c)
 {
-    c->begun_ns = options->log != ES_LOG_OFF ? now_ns() : 0;
+    c->begun_ns = options->log != ES_LOG_OFF ? es_now_ns() : 0;
 }
 
 /* pre: context is current. */
@@ -434,7 +426,7 @@ bool es_copy_made(struct es_copy *c)
 
 CUresult es_copy_end(struct es_copy *c, CUresult result)
 {
-    uint64_t blocked = options->log != ES_LOG_OFF ? now_ns() - c->begun_ns : 0;
+    uint64_t blocked = options->log != ES_LOG_OFF ? es_now_ns() - c->begun_ns : 0;
 
     note_at_end(c);
     hand_off(c);

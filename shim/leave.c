@@ -76,7 +76,7 @@ static bool is_waited_for(const struct es_stream *s)
 /* Whether an event of our own may tell when a stream has done what it was given so far. */
 static bool has_tail(const struct es_stream *s)
 {
-    return es_stream_is_made(s) && !s->nonblocking && es_stream_has_handle(s);
+    return es_stream_is_made(s) && is_waited_for(s) && es_stream_has_handle(s);
 }
 
 /* Whether there is anything to leave behind on a stream that is not one of these. */
@@ -95,18 +95,28 @@ static bool is_another_at_work(const struct es_tick *who, int n)
     return false;
 }
 
-/* What a stream of our own does is in order there. */
+/* Who may still touch the memory in a way that such a copy has to come after, as es_touch_who. What
+ * a stream of our own does is in order there. */
+static int who_is_before(enum es_direction dir, CUdeviceptr device, uint64_t bytes,
+                         struct es_tick who[ES_TOUCHERS])
+{
+    int n = es_touch_who(device, bytes, dir == ES_D2H, who), others = 0;
+
+    for (int i = 0; i < n; i++)
+        if (who[i].stream != ES_STREAM_SIDE)
+            who[others++] = who[i];
+    return n < 0 ? n : others;
+}
+
 bool es_leave_is_clear(enum es_direction dir, CUdeviceptr device, uint64_t bytes)
 {
     struct es_tick who[ES_TOUCHERS];
-    int n = es_touch_who(device, bytes, dir == ES_D2H, who);
+    int n = who_is_before(dir, device, bytes, who);
     bool tails = false;
 
+    if (dir == ES_H2D)
+        return n == 0;
     for (int i = 0; i < n; i++) {
-        if (who[i].stream == ES_STREAM_SIDE)
-            continue;
-        if (dir == ES_H2D)
-            return false;
         if (es_event_covers(who[i]))
             continue;
         if (!has_tail(es_stream_at(who[i].stream)))
@@ -190,22 +200,13 @@ void es_leave_look_around(CUdeviceptr device, struct es_copy_facts *f)
     es_turn_release();
 }
 
-/* What a stream of our own does is in order there. */
-static bool is_touched(enum es_direction dir, CUdeviceptr device, uint64_t bytes)
-{
-    struct es_tick who[ES_TOUCHERS];
-    int n = es_touch_who(device, bytes, dir == ES_D2H, who);
-
-    for (int i = 0; i < n; i++)
-        if (who[i].stream != ES_STREAM_SIDE)
-            return true;
-    return n < 0;
-}
-
 bool es_leave_is_free(enum es_direction dir, CUdeviceptr device, uint64_t bytes)
 {
+    struct es_tick who[ES_TOUCHERS];
+
     return ES_BROKEN(ASK_AGAIN) ||
-           (es_leave_is_followed() && !is_touched(dir, device, bytes) && !is_observable());
+           (es_leave_is_followed() && who_is_before(dir, device, bytes, who) == 0 &&
+            !is_observable());
 }
 
 /* Makes the side stream wait for all that a stream was given so far: sets *t and *given. The
@@ -231,20 +232,18 @@ bool es_leave_wait(CUstream own, enum es_direction dir, CUdeviceptr device, uint
 {
     struct es_tick who[ES_TOUCHERS];
     uint64_t given[ES_TOUCHERS];
-    int n = es_touch_who(device, bytes, dir == ES_D2H, who);
+    int n = who_is_before(dir, device, bytes, who);
     struct es_stream *s;
-    bool by_event;
 
     h->verdict = ES_VERDICT_FRESH;
     for (unsigned i = 0; (s = es_stream_used(i)); i++)
         if (is_waited_for(s))
             h->left += atomic_load(&s->given) - atomic_load(&s->over);
+    if (n <= 0 || dir == ES_H2D)
+        return n == 0;
     for (int i = 0; i < n; i++) {
-        if (who[i].stream == ES_STREAM_SIDE)
-            continue;
-        if (dir == ES_H2D)
-            return false;
-        by_event = es_event_make_wait(port, own, &who[i], &given[i]);
+        bool by_event = es_event_make_wait(port, own, &who[i], &given[i]);
+
         if (!by_event && !wait_for_tail(&who[i], &given[i]))
             return false;
         s = es_stream_at(who[i].stream);
@@ -254,12 +253,9 @@ bool es_leave_wait(CUstream own, enum es_direction dir, CUdeviceptr device, uint
             h->verdict = by_event ? ES_VERDICT_EVENT : ES_VERDICT_TAIL;
         h->from = who[i];
     }
-    if (h->verdict == ES_VERDICT_FRESH)
-        return n >= 0;
     if (port->stream_wait(own) != CUDA_SUCCESS)
         return false;
     for (int i = 0; i < n; i++)
-        if (who[i].stream != ES_STREAM_SIDE)
-            es_stream_done(es_stream_at(who[i].stream), who[i].epoch, given[i]);
+        es_stream_done(es_stream_at(who[i].stream), who[i].epoch, given[i]);
     return true;
 }

@@ -24,7 +24,8 @@ bool es_leave_is_worth(void);
 bool es_leave_is_followed(void);
 
 /* Whether the memory may be copied beside the queue: all that may still touch it is done, or (D2H)
- * covered by an event. Asks the driver nothing. */
+ * covered by an event, or on a stream that can be waited for without others. Asks the driver
+ * nothing. */
 bool es_leave_is_clear(enum es_direction dir, CUdeviceptr device, uint64_t bytes);
 
 /* Sets clear, behind and observable, now also by what the streams say. pre: the capture mode is

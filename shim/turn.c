@@ -6,7 +6,8 @@
 #include <pthread.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <time.h>
+
+#include "shim/now.h"
 
 /* Threads beyond the table share its last slot, which then says "every stream" for good: no hold is
  * had any more, and every copy is native. */
@@ -152,16 +153,9 @@ static bool is_submitting_on(CUstream stream, const struct es_turn *but)
     uint64_t began = 0;
 
     for (unsigned look = 0; is_submitting(stream, but); look++) {
-        struct timespec t;
-        uint64_t now;
-
-        if (look % LOOKS_A_TIME)
-            continue;
-        clock_gettime(CLOCK_MONOTONIC, &t);
-        now = (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-        if (!began)
-            began = now;
-        else if (now - began > MOST_NS)
+        if (look == 0)
+            began = es_now_ns();
+        else if (look % LOOKS_A_TIME == 0 && es_now_ns() - began > MOST_NS)
             return true;
     }
     return false;

@@ -77,8 +77,8 @@ static inline void es_turn_given(CUstream stream, unsigned effects)
 }
 
 /* Takes hold of a stream for this thread, which may not be between begin and end, nor have one.
- * Blocks while another thread holds it. False: another thread is submitting to it right now, and
- * how long that call takes is the program's affair. */
+ * Blocks while another thread holds it. False: another thread is submitting to it, and does not end
+ * within 50 us; how long such a call takes is the program's affair. */
 bool es_turn_hold(CUstream stream);
 void es_turn_release(void);
 
