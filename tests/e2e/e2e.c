@@ -177,6 +177,29 @@ bool e2e_is_followed(void)
     return e2e_is_rewritten() && !getenv("SIMGPU_DRIVER_VERSION");
 }
 
+bool e2e_runs_only_what_it_must(void)
+{
+    return e2e_is_followed() && is_set_to("SIMGPU_SCHED", "lazy");
+}
+
+void e2e_queue_later_work(CUstream stream, CUdeviceptr memory, uint64_t words)
+{
+    float one = 1;
+
+    for (int i = 0; i < E2E_LATER; i++)
+        LAUNCH(stream, "scale_f32", &memory, &one, &words);
+}
+
+long e2e_later_work_done(void)
+{
+    return e2e_driver_calls("scale_f32");
+}
+
+void e2e_fill_words(CUstream stream, CUdeviceptr p, uint64_t words, uint32_t value)
+{
+    LAUNCH(stream, "fill_u32", &p, &words, &value);
+}
+
 bool e2e_is_by_args(void)
 {
     return is_set_to("EPOCHSHIM_KERNELS", "args");

@@ -59,6 +59,19 @@ bool e2e_is_rewritten(void);
  * a real one. */
 long e2e_driver_calls(const char *function);
 
+/* True there, where copies may leave their places, and that GPU runs nothing unless it must: then
+ * kernels that have not run show what was not waited for. */
+bool e2e_runs_only_what_it_must(void);
+
+/* Work that comes later: so many kernels, on some memory. Of those of the whole process
+ * e2e_later_work_done have run (the simulated GPU, else -1). */
+enum { E2E_LATER = 50 };
+void e2e_queue_later_work(CUstream stream, CUdeviceptr memory, uint64_t words);
+long e2e_later_work_done(void);
+
+/* By a kernel. */
+void e2e_fill_words(CUstream stream, CUdeviceptr p, uint64_t words, uint32_t value);
+
 /* True where copies may leave their places: a current driver, and everything staged. */
 bool e2e_is_followed(void);
 

@@ -61,13 +61,11 @@ static CUstream apart(void)
 /* On the simulated GPU that runs nothing unless it must, waiting would show. */
 TEST(early, it_returns_before_the_queued_work)
 {
-    const char *scheduler = getenv("SIMGPU_SCHED");
     CUdeviceptr a, b;
     long before;
 
     e2e_setup_without_pinned();
-    if (!e2e_is_rewritten() || !scheduler || strcmp(scheduler, "lazy") != 0 ||
-        getenv("SIMGPU_DRIVER_VERSION"))
+    if (!e2e_runs_only_what_it_must())
         SKIP("only where copies are rewritten, and waits can be seen");
     a = filled_by_kernel(CU_STREAM_LEGACY, 1);
     before = e2e_driver_calls("cuEventSynchronize") + e2e_driver_calls("cuStreamSynchronize") +

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { WORDS = 20000, LATER = 50 };
+enum { WORDS = 20000 };
 
 static uint64_t words = WORDS;
 static uint32_t *host;
@@ -20,37 +20,10 @@ static void begin(void)
         host = malloc(WORDS * 4);
 }
 
-static bool runs_nothing_unless_it_must(void)
-{
-    const char *scheduler = getenv("SIMGPU_SCHED");
-
-    return e2e_is_followed() && scheduler && strcmp(scheduler, "lazy") == 0;
-}
-
-/* How many kernels of the later work have run. */
-static long scaled(void)
-{
-    return e2e_driver_calls("scale_f32");
-}
-
 /* Whether the later work was waited for. That GPU takes a step whenever it is asked, too. */
 static bool was_waited_for(long before)
 {
-    return scaled() - before == LATER;
-}
-
-/* Work that comes later: on other memory. */
-static void queue_later_work(CUstream s, CUdeviceptr memory)
-{
-    float one = 1;
-
-    for (int i = 0; i < LATER; i++)
-        LAUNCH(s, "scale_f32", &memory, &one, &words);
-}
-
-static void fill(CUstream s, CUdeviceptr p, uint32_t value)
-{
-    LAUNCH(s, "fill_u32", &p, &words, &value);
+    return e2e_later_work_done() - before == E2E_LATER;
 }
 
 static void check_host(uint32_t value)
@@ -89,15 +62,15 @@ TEST(epochs, a_child_reads_what_its_parent_wrote_before_going_on)
     OK(cuEventCreate(&written, CU_EVENT_DISABLE_TIMING));
     a = e2e_device_alloc(WORDS * 4);
     b = e2e_device_alloc(WORDS * 4);
-    fill(CU_STREAM_LEGACY, b, 0);
+    e2e_fill_words(CU_STREAM_LEGACY, b, words, 0);
     OK(cuCtxSynchronize());
-    before = scaled();
-    fill(parent, a, 77);
+    before = e2e_later_work_done();
+    e2e_fill_words(parent, a, words, 77);
     OK(cuEventRecord(written, parent));
-    queue_later_work(parent, b);
+    e2e_queue_later_work(parent, b, words);
     OK(cuMemcpyDtoH(host, a, WORDS * 4));
     check_host(77);
-    if (runs_nothing_unless_it_must()) /* under opaque the later kernels might write A */
+    if (e2e_runs_only_what_it_must()) /* under opaque the later kernels might write A */
         CHECK_EQ_INT(was_waited_for(before), !e2e_is_by_args());
     OK(cuStreamQuery(parent)); /* natively all of it is done */
     if (e2e_driver_calls("cuInit") >= 0)
@@ -122,13 +95,13 @@ TEST(epochs, work_that_was_left_behind_comes_before_later_work)
     a = e2e_device_alloc(WORDS * 4);
     b = e2e_device_alloc(WORDS * 4);
     c = e2e_device_alloc(WORDS * 4);
-    fill(parent, a, 5);
+    e2e_fill_words(parent, a, words, 5);
     OK(cuEventRecord(written, parent));
-    fill(parent, b, 6); /* after the event */
+    e2e_fill_words(parent, b, words, 6); /* after the event */
     OK(cuMemcpyDtoH(host, a, WORDS * 4));
     check_host(5);
     LAUNCH(apart, "copy_u32", &b, &c, &words);
-    fill(apart, a, 7);
+    e2e_fill_words(apart, a, words, 7);
     OK(cuStreamSynchronize(apart));
     check_words(c, 6);
     check_words(a, 7);
@@ -153,16 +126,16 @@ TEST(epochs, a_non_blocking_stream_is_ordered_by_its_event_alone)
     OK(cuEventCreate(&written, CU_EVENT_DISABLE_TIMING));
     a = e2e_device_alloc(WORDS * 4);
     b = e2e_device_alloc(WORDS * 4);
-    fill(CU_STREAM_LEGACY, b, 0);
+    e2e_fill_words(CU_STREAM_LEGACY, b, words, 0);
     OK(cuCtxSynchronize());
-    before = scaled();
-    fill(apart, a, 8);
+    before = e2e_later_work_done();
+    e2e_fill_words(apart, a, words, 8);
     OK(cuEventRecord(written, apart));
     OK(cuStreamWaitEvent(CU_STREAM_LEGACY, written, 0));
-    queue_later_work(CU_STREAM_LEGACY, b);
+    e2e_queue_later_work(CU_STREAM_LEGACY, b, words);
     OK(cuMemcpyDtoH(host, a, WORDS * 4));
     check_host(8);
-    if (runs_nothing_unless_it_must())
+    if (e2e_runs_only_what_it_must())
         CHECK_EQ_INT(was_waited_for(before), !e2e_is_by_args());
     OK(cuEventDestroy(written));
     OK(cuStreamDestroy(apart));
@@ -178,10 +151,10 @@ TEST(epochs, new_memory_is_new_until_it_is_touched)
 
     begin();
     b = e2e_device_alloc(WORDS * 4);
-    fill(CU_STREAM_LEGACY, b, 0);
+    e2e_fill_words(CU_STREAM_LEGACY, b, words, 0);
     OK(cuCtxSynchronize());
-    before = scaled();
-    queue_later_work(CU_STREAM_LEGACY, b);
+    before = e2e_later_work_done();
+    e2e_queue_later_work(CU_STREAM_LEGACY, b, words);
     for (int i = 0; i < 3; i++)
         news[i] = e2e_device_alloc(WORDS * 4);
     for (uint32_t i = 0; i < 3; i++)
@@ -189,7 +162,7 @@ TEST(epochs, new_memory_is_new_until_it_is_touched)
     copy_in(news[0], 30); /* once more */
     OK(cuMemcpyDtoH(host, news[1], WORDS * 4));
     check_host(21);
-    if (runs_nothing_unless_it_must())
+    if (e2e_runs_only_what_it_must())
         CHECK(!was_waited_for(before));
     check_words(news[2], 22);
     check_words(news[0], 30);
@@ -207,13 +180,13 @@ TEST(epochs, kernels_touch_what_they_are_given)
     begin();
     a = e2e_device_alloc(WORDS * 4);
     b = e2e_device_alloc(WORDS * 4);
-    fill(CU_STREAM_LEGACY, a, 1);
-    fill(CU_STREAM_LEGACY, b, 0);
+    e2e_fill_words(CU_STREAM_LEGACY, a, words, 1);
+    e2e_fill_words(CU_STREAM_LEGACY, b, words, 0);
     OK(cuCtxSynchronize());
-    before = scaled();
-    queue_later_work(CU_STREAM_LEGACY, b);
+    before = e2e_later_work_done();
+    e2e_queue_later_work(CU_STREAM_LEGACY, b, words);
     copy_in(a, 40);
-    if (runs_nothing_unless_it_must())
+    if (e2e_runs_only_what_it_must())
         CHECK_EQ_INT(was_waited_for(before), !e2e_is_by_args());
     copy_in(b, 41); /* this one must wait */
     if (e2e_driver_calls("cuInit") >= 0)
@@ -261,7 +234,7 @@ TEST(epochs, waits_that_were_made_are_not_made_again)
     a = e2e_device_alloc(WORDS * 4);
     out = e2e_device_alloc(WORDS * 4);
     before = e2e_driver_calls("cuStreamWaitEvent");
-    fill(s[0], a, 60);
+    e2e_fill_words(s[0], a, words, 60);
     OK(cuEventRecord(e[0], s[0]));
     OK(cuStreamWaitEvent(s[1], e[0], 0));
     OK(cuEventRecord(e[1], s[1]));
@@ -273,7 +246,7 @@ TEST(epochs, waits_that_were_made_are_not_made_again)
     LAUNCH(s[2], "copy_u32", &a, &out, &words);
     OK(cuEventRecord(e[1], s[2])); /* all that used A */
     OK(cuStreamWaitEvent(s[0], e[1], 0));
-    fill(s[0], a, 61);
+    e2e_fill_words(s[0], a, words, 61);
     OK(cuEventRecord(e[0], s[0]));
     OK(cuStreamWaitEvent(s[2], e[0], 0)); /* not the record that it waited for */
     LAUNCH(s[2], "copy_u32", &a, &out, &words);
@@ -301,12 +274,13 @@ TEST(epochs, the_legacy_streams_edges_are_not_taken_for_granted)
     OK(cuEventCreate(&e, CU_EVENT_DISABLE_TIMING));
     a = e2e_device_alloc(WORDS * 4);
     out = e2e_device_alloc(WORDS * 4);
-    fill(blocking, a, 70);
+    e2e_fill_words(blocking, a, words, 70);
     OK(cuEventRecord(e, blocking));
     OK(cuStreamWaitEvent(apart, e, 0));
-    fill(CU_STREAM_LEGACY, a, 71);
-    fill(blocking, out,
-         0); /* whatever the record covers by itself: this comes after the legacy stream */
+    e2e_fill_words(CU_STREAM_LEGACY, a, words, 71);
+    e2e_fill_words(
+        blocking, out, words,
+        0); /* whatever the record covers by itself: this comes after the legacy stream */
     OK(cuEventRecord(e, blocking));
     OK(cuStreamWaitEvent(apart, e, 0));
     LAUNCH(apart, "copy_u32", &a, &out, &words);
@@ -335,7 +309,7 @@ TEST(epochs, streams_and_events_come_and_go)
 
         OK(cuStreamCreate(&s, i % 2 ? CU_STREAM_NON_BLOCKING : CU_STREAM_DEFAULT));
         OK(cuEventCreate(&e, CU_EVENT_DISABLE_TIMING));
-        fill(s, a, i);
+        e2e_fill_words(s, a, words, i);
         OK(cuEventRecord(e, s));
         OK(cuStreamWaitEvent(kept, e, 0));
         LAUNCH(kept, "copy_u32", &a, &out, &words);

@@ -9,34 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { WORDS = 20000, LATER = 50, ROUNDS = 100 };
+enum { WORDS = 20000, ROUNDS = 100 };
 
 static uint64_t words = WORDS;
-
-static bool runs_nothing_unless_it_must(void)
-{
-    const char *scheduler = getenv("SIMGPU_SCHED");
-
-    return e2e_is_followed() && scheduler && strcmp(scheduler, "lazy") == 0;
-}
-
-static long scaled(void)
-{
-    return e2e_driver_calls("scale_f32");
-}
-
-static void queue_later_work(CUstream s, CUdeviceptr memory)
-{
-    float one = 1;
-
-    for (int i = 0; i < LATER; i++)
-        LAUNCH(s, "scale_f32", &memory, &one, &words);
-}
-
-static void fill(CUstream s, CUdeviceptr p, uint32_t value)
-{
-    LAUNCH(s, "fill_u32", &p, &words, &value);
-}
 
 static uint32_t *all_of(uint32_t value)
 {
@@ -87,12 +62,19 @@ static struct child start(void (*does)(void *), void *arg)
     return c;
 }
 
+static void run(void (*does)(void *), void *arg)
+{
+    struct child c = start(does, arg);
+
+    pthread_join(c.thread, NULL);
+}
+
 /* A thread of the program's own that has given streams work before, and will again. */
 static void launch_something(void *arg)
 {
     CUdeviceptr p = *(CUdeviceptr *)arg;
 
-    fill(CU_STREAM_LEGACY, p, 0);
+    e2e_fill_words(CU_STREAM_LEGACY, p, words, 0);
     OK(cuStreamSynchronize(CU_STREAM_LEGACY));
 }
 
@@ -105,7 +87,6 @@ struct memory {
 static struct memory begin(void)
 {
     struct memory m;
-    struct child c;
 
     e2e_setup_without_pinned();
     OK(cuStreamCreate(&m.parent, CU_STREAM_DEFAULT));
@@ -114,10 +95,9 @@ static struct memory begin(void)
     m.a = e2e_device_alloc(WORDS * 4);
     m.b = e2e_device_alloc(WORDS * 4);
     m.c = e2e_device_alloc(WORDS * 4);
-    fill(CU_STREAM_LEGACY, m.b, 0);
-    fill(CU_STREAM_LEGACY, m.c, 0);
-    c = start(launch_something, &m.a);
-    pthread_join(c.thread, NULL);
+    e2e_fill_words(CU_STREAM_LEGACY, m.b, words, 0);
+    e2e_fill_words(CU_STREAM_LEGACY, m.c, words, 0);
+    run(launch_something, &m.a);
     OK(cuCtxSynchronize());
     return m;
 }
@@ -132,31 +112,35 @@ static void end(struct memory *m)
     OK(cuMemFree(m->c));
 }
 
+/* The parent writes to memory, and goes on with other work. */
+static void write_and_go_on(const struct memory *m, CUdeviceptr written)
+{
+    e2e_fill_words(m->parent, written, words, 77);
+    OK(cuEventRecord(m->written, m->parent));
+    e2e_queue_later_work(m->parent, m->b, words);
+}
+
 static void read_a(void *arg)
 {
     struct memory *m = arg;
-    long before = scaled();
+    long before = e2e_later_work_done();
 
     check_words(m->a, 77);
-    if (runs_nothing_unless_it_must()) /* under opaque the later kernels might write A */
-        CHECK_EQ_INT(scaled() - before == LATER, !e2e_is_by_args());
+    if (e2e_runs_only_what_it_must()) /* under opaque the later kernels might write A */
+        CHECK_EQ_INT(e2e_later_work_done() - before == E2E_LATER, !e2e_is_by_args());
 }
 
 /* The epochs of CUDA.jl, with a thread for each task. */
 TEST(handover, a_child_thread_reads_what_its_parent_wrote_before_going_on)
 {
     struct memory m = begin();
-    struct child c;
-    long before = scaled();
+    long before = e2e_later_work_done();
 
-    fill(m.parent, m.a, 77);
-    OK(cuEventRecord(m.written, m.parent));
-    queue_later_work(m.parent, m.b);
-    c = start(read_a, &m);
-    pthread_join(c.thread, NULL);
+    write_and_go_on(&m, m.a);
+    run(read_a, &m);
     OK(cuStreamQuery(m.parent)); /* natively all of it is done */
     if (e2e_driver_calls("cuInit") >= 0)
-        CHECK_EQ_INT(scaled() - before, LATER);
+        CHECK_EQ_INT(e2e_later_work_done() - before, E2E_LATER);
     end(&m);
 }
 
@@ -164,16 +148,12 @@ TEST(handover, a_child_thread_reads_what_its_parent_wrote_before_going_on)
 TEST(handover, the_parent_goes_on_behind_what_the_child_left)
 {
     struct memory m = begin();
-    struct child c;
 
-    fill(m.parent, m.a, 77);
-    OK(cuEventRecord(m.written, m.parent));
-    queue_later_work(m.parent, m.b);
-    fill(m.parent, m.b, 6);
-    c = start(read_a, &m);
-    pthread_join(c.thread, NULL);
+    write_and_go_on(&m, m.a);
+    e2e_fill_words(m.parent, m.b, words, 6);
+    run(read_a, &m);
     LAUNCH(m.apart, "copy_u32", &m.b, &m.c, &words);
-    fill(m.apart, m.a, 7);
+    e2e_fill_words(m.apart, m.a, words, 7);
     OK(cuStreamSynchronize(m.apart));
     check_words(m.c, 6);
     check_words(m.a, 7);
@@ -197,13 +177,9 @@ static void copy_and_read_a(void *arg)
 TEST(handover, a_child_thread_goes_on_with_what_its_parent_wrote)
 {
     struct memory m = begin();
-    struct child c;
 
-    fill(m.parent, m.c, 77);
-    OK(cuEventRecord(m.written, m.parent));
-    queue_later_work(m.parent, m.b);
-    c = start(copy_and_read_a, &m);
-    pthread_join(c.thread, NULL);
+    write_and_go_on(&m, m.c);
+    run(copy_and_read_a, &m);
     OK(cuStreamQuery(m.parent));
     end(&m);
 }
@@ -221,12 +197,12 @@ static void copy_40_to_a(void *arg)
 static void fill_a(void *arg)
 {
     struct memory *m = arg;
-    long before = scaled(), waits = e2e_driver_calls("cuStreamSynchronize");
+    long before = e2e_later_work_done(), waits = e2e_driver_calls("cuStreamSynchronize");
 
     copy_40_to_a(m);
-    if (!runs_nothing_unless_it_must())
+    if (!e2e_runs_only_what_it_must())
         return;
-    CHECK_EQ_INT(scaled() - before == LATER, !e2e_is_by_args());
+    CHECK_EQ_INT(e2e_later_work_done() - before == E2E_LATER, !e2e_is_by_args());
     if (e2e_is_by_args()) /* no other thread meets a copy that is not complete */
         CHECK_EQ_INT(e2e_driver_calls("cuStreamSynchronize"), waits + 1);
 }
@@ -235,11 +211,9 @@ static void fill_a(void *arg)
 TEST(handover, a_child_thread_fills_memory_that_its_parent_uses)
 {
     struct memory m = begin();
-    struct child c;
 
-    queue_later_work(m.parent, m.b);
-    c = start(fill_a, &m);
-    pthread_join(c.thread, NULL);
+    e2e_queue_later_work(m.parent, m.b, words);
+    run(fill_a, &m);
     LAUNCH(m.apart, "copy_u32", &m.a, &m.c, &words);
     OK(cuStreamSynchronize(m.apart));
     check_words(m.c, 40);
@@ -264,32 +238,38 @@ static void write_values(void *arg)
     __atomic_store_n(&child_done, 1, __ATOMIC_SEQ_CST);
 }
 
-/* Adds up A, again and again, with other work in between. All of it is in the order of the legacy
- * stream: a sum is one of equal words, since to a thread another's copy is one operation. */
-static void sum_while_child_writes(bool by_kernel)
+/* Both look at A, in the order of the legacy stream: all of it is of one value, since to a thread
+ * another's copy is one operation. */
+static void look_by_kernel(struct memory *m)
+{
+    uint64_t sum;
+
+    LAUNCH(m->parent, "checksum_u32", &m->a, &words, &m->c);
+    OK(cuMemcpyDtoH(&sum, m->c, 8));
+    CHECK_EQ_U64(sum % WORDS, 0);
+    CHECK(sum / WORDS <= ROUNDS);
+}
+
+static void look_by_copy(struct memory *m)
+{
+    uint32_t *host = malloc(WORDS * 4);
+
+    OK(cuMemcpyDtoH(host, m->a, WORDS * 4));
+    CHECK_EQ_U64(host[0], host[WORDS - 1]);
+    CHECK_EQ_U64(host[0], host[WORDS / 2]);
+    free(host);
+}
+
+static void look_while_child_writes(void (*look)(struct memory *))
 {
     struct memory m = begin();
     struct child c;
-    uint64_t got;
 
     child_done = 0;
     c = start(write_values, &m);
     while (!__atomic_load_n(&child_done, __ATOMIC_SEQ_CST)) {
-        queue_later_work(m.parent, m.b);
-        if (by_kernel) {
-            LAUNCH(m.parent, "checksum_u32", &m.a, &words, &m.c);
-        } else {
-            uint32_t *host = malloc(WORDS * 4);
-
-            OK(cuMemcpyDtoH(host, m.a, WORDS * 4));
-            CHECK_EQ_U64(host[0], host[WORDS - 1]);
-            CHECK_EQ_U64(host[0], host[WORDS / 2]);
-            free(host);
-            continue;
-        }
-        OK(cuMemcpyDtoH(&got, m.c, 8));
-        CHECK_EQ_U64(got % WORDS, 0);
-        CHECK(got / WORDS <= ROUNDS);
+        e2e_queue_later_work(m.parent, m.b, words);
+        look(&m);
     }
     pthread_join(c.thread, NULL);
     check_words(m.a, ROUNDS);
@@ -298,12 +278,12 @@ static void sum_while_child_writes(bool by_kernel)
 
 TEST(handover, a_kernel_sees_all_of_a_copy_or_nothing)
 {
-    sum_while_child_writes(true);
+    look_while_child_writes(look_by_kernel);
 }
 
 TEST(handover, a_copy_sees_all_of_a_copy_or_nothing)
 {
-    sum_while_child_writes(false);
+    look_while_child_writes(look_by_copy);
 }
 
 /* Two threads fill the same memory: one of them was the last. */
@@ -316,7 +296,7 @@ TEST(handover, of_two_copies_one_is_the_last)
         struct child c;
         uint32_t *back = malloc(WORDS * 4);
 
-        queue_later_work(m.parent, m.b);
+        e2e_queue_later_work(m.parent, m.b, words);
         c = start(copy_40_to_a, &m);
         OK(cuMemcpyHtoD(m.a, mine, WORDS * 4));
         memset(mine, 0, WORDS * 4);
