@@ -112,18 +112,19 @@ bool es_leave_is_clear(enum es_direction dir, CUdeviceptr device, uint64_t bytes
 {
     struct es_tick who[ES_TOUCHERS];
     int n = who_is_before(dir, device, bytes, who);
-    bool tails = false;
+    int tails = 0;
 
     if (dir == ES_H2D)
         return n == 0;
+    /* What follows an event on its stream is left behind; of a stream without one, nothing is. */
     for (int i = 0; i < n; i++) {
         if (es_event_covers(who[i]))
             continue;
         if (!has_tail(es_stream_at(who[i].stream)))
             return false;
-        tails = true;
+        who[tails++] = who[i];
     }
-    return n >= 0 && (!tails || is_another_at_work(who, n));
+    return n >= 0 && (tails == 0 || is_another_at_work(who, tails));
 }
 
 /* Whether anything that is still queued can be seen by others than the program's own streams. */

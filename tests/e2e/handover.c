@@ -184,6 +184,27 @@ TEST(handover, a_child_thread_goes_on_with_what_its_parent_wrote)
     end(&m);
 }
 
+static void rewrite_and_read_a(void *arg)
+{
+    struct memory *m = arg;
+
+    m->c = m->a;
+    copy_and_read_a(m);
+}
+
+/* In place: both streams wrote it, and behind the event of the parent's there is more. */
+TEST(handover, a_child_thread_goes_on_in_the_memory_that_its_parent_wrote)
+{
+    struct memory m = begin();
+    CUdeviceptr c = m.c;
+
+    write_and_go_on(&m, m.a);
+    run(rewrite_and_read_a, &m);
+    OK(cuStreamQuery(m.parent));
+    m.c = c;
+    end(&m);
+}
+
 static void copy_40_to_a(void *arg)
 {
     struct memory *m = arg;
