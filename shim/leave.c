@@ -76,7 +76,8 @@ static bool is_waited_for(const struct es_stream *s)
 /* Whether an event of our own may tell when a stream has done what it was given so far. */
 static bool has_tail(const struct es_stream *s)
 {
-    return es_stream_is_made(s) && is_waited_for(s) && es_stream_has_handle(s);
+    return es_stream_is_made(s) && (is_waited_for(s) || ES_BROKEN(WAITED_FOR)) &&
+           es_stream_has_handle(s);
 }
 
 /* Whether there is anything to leave behind on a stream that is not one of these. */

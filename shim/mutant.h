@@ -19,6 +19,7 @@
     X(COVERED, "a copy waits for no event that natively it does not wait for")                     \
     X(WAIT_COVERED, "a copy from memory waits for the event behind its last write")                \
     X(WAIT_TAIL, "or, where there is none, for the stream that wrote it")                          \
+    X(WAITED_FOR, "and for that only if natively it does, too")                                    \
     X(STRANGER, "a kernel with an argument that nobody knows may touch anything")                  \
     X(ORDERED, "a wait is left out only if the stream waited for all of it")                       \
     X(AT_ONCE, "what runs while an event is recorded proves nothing of it")                        \
@@ -28,6 +29,7 @@
     X(WAIT_TO_READ, "where native waits, the source is read after the wait")                       \
     X(CHUNK_EVENT, "a chunk is used again after its own event")                                    \
     X(ARRIVED, "bytes are copied out when they have arrived")                                      \
+    X(PROBE, "a page that faults does so in the calling thread")                                   \
     X(REST, "what staging left is copied by the program's call")                                   \
     X(HOLD, "other threads do not come between the pieces")                                        \
     X(HOLD_SEES, "a stream is not held while another thread submits to it")                        \

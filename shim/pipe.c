@@ -100,7 +100,8 @@ static void run_on_worker(struct es_task *task)
     struct pipe *p = s->pipe;
     enum progress end = LEFT;
 
-    if (es_pages_fault_in(host_of(p, s->index), bytes_of(p, s->index), !p->to_device)) {
+    if (es_pages_fault_in(host_of(p, s->index), bytes_of(p, s->index), !p->to_device) ||
+        ES_BROKEN(PROBE)) {
         move_piece(p, s->index);
         end = DONE;
     }

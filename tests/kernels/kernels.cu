@@ -2,6 +2,7 @@
 // The kernels that the end-to-end tests launch, for a real GPU. tests/simgpu/kernels.c has the same ones
 // in C. All but fills, copy, scale, axpy, matmul and checksum are launched with one thread.
 #include <cstdint>
+#include <cstdio>
 
 #define FOR_EACH(i, n)                                                                             \
     for (uint64_t i = blockIdx.x * (uint64_t)blockDim.x + threadIdx.x; i < (n);                     \
@@ -81,4 +82,9 @@ extern "C" __global__ void gate_set(volatile uint32_t *flag, uint32_t value)
 {
     *flag = value;
     __threadfence_system();
+}
+
+extern "C" __global__ void print_u32(uint32_t value)
+{
+    printf("a kernel prints %u\n", value);
 }

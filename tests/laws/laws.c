@@ -12,8 +12,9 @@
  *
  * FLAVOUR: plain    one thread, no host memory that the device can access: copies may overtake
  *          hidden   the same, and kernels follow addresses that lie in device memory
- *          mapped   one thread, and kernels write mapped host memory that the host reads after
- * blocking threads  two threads, each with its own program, on shared kinds of streams
+ *          gates    the same as plain, and kernels that spin until a later copy or kernel lets them
+ * go mapped   one thread, and kernels write mapped host memory that the host reads after blocking
+ *          threads  two threads, each with its own program, on shared kinds of streams
  *
  * Output: "ok", or the seed, the operation and what was wrong. The same seed makes the same
  * program; OPERATIONS cuts it short, to find the shortest that fails (run.py does). */
@@ -56,7 +57,7 @@ struct program {
     uint64_t random;
     unsigned long seed;
     unsigned operation;
-    bool mapped, hidden;
+    bool mapped, hidden, gates;
     CUstream streams[STREAMS];
     struct clock
         clocks[STREAMS]; /* of the last work on each: what that is ordered after, and itself */
@@ -69,6 +70,9 @@ struct program {
         struct clock covers;
         bool recorded;
     } events[EVENTS];
+    CUdeviceptr flag; /* what gates spin on, and its last value */
+    uint32_t flag_value;
+    struct clock flag_used;
     uint32_t *scratch;          /* pageable */
     volatile uint32_t *visible; /* mapped: a word that kernels write */
     CUdeviceptr visible_device;
@@ -77,7 +81,7 @@ struct program {
     char said[160];
 };
 
-static CUfunction fill, fill_behind, copy;
+static CUfunction fill, fill_behind, copy, gate_wait, gate_set;
 
 static void fail(struct program *p, const char *format, ...)
 {
@@ -495,6 +499,139 @@ static void write_visible(struct program *p)
         fail(p, "mapped memory has %#x, not %#x", *p->visible, p->visible_value);
 }
 
+/* --- gates: a kernel on a stream of its own spins on a word of device memory --- */
+
+static bool is_ordered(struct program *p, const struct clock *used, int stream)
+{
+    struct clock now = before(p, stream);
+
+    return covers(&now, used);
+}
+
+static void async_fill(struct program *p, struct buffer *b, int stream)
+{
+    fill_words(b->expected, b->words, draw(p, 1u << 30));
+    memcpy(p->scratch, b->expected, b->words * 4);
+    submitted(p, stream);
+    OK(cuMemcpyHtoDAsync(b->device, p->scratch, b->words * 4, p->streams[stream]));
+    memset(p->scratch, 0xcc, b->words * 4);
+    use(p, b, stream);
+}
+
+/* What natively does not wait for the gate must not wait under the shim, or nobody opens it. */
+static void go_on_beside(struct program *p, int gated, const struct buffer *not_this,
+                         const struct buffer *nor_this)
+{
+    struct buffer *b = &p->buffers[draw(p, BUFFERS)];
+    bool ordered = b != not_this && b != nor_this && is_ordered(p, &b->used, LEGACY);
+
+    switch (draw(p, 5)) {
+    case 0: {
+        struct buffer *old = ordered ? b : NULL;
+
+        if (!old)
+            break;
+        say(p, "beside the gate: a copy to new memory as buffer %d", (int)(b - p->buffers));
+        free(b->expected);
+        make_buffer(p, b);
+        break;
+    }
+    case 1:
+        if (!ordered)
+            break;
+        say(p, "beside the gate: a copy to buffer %d", (int)(b - p->buffers));
+        copy_in(p, b);
+        break;
+    case 2:
+        if (!ordered)
+            break;
+        say(p, "beside the gate: a copy from buffer %d", (int)(b - p->buffers));
+        submitted(p, LEGACY);
+        OK(cuMemcpyDtoH(p->scratch, b->device, b->words * 4));
+        check(p, b);
+        waited_for(p, &p->clocks[LEGACY]);
+        b->used = p->clocks[LEGACY];
+        break;
+    case 3:
+        say(p, "beside the gate: a query of its stream");
+        if (cuStreamQuery(p->streams[gated]) != CUDA_ERROR_NOT_READY)
+            fail(p, "the gate is closed, and its stream is said to be done");
+        break;
+    default:
+        say(p, "beside the gate: synchronize the legacy stream");
+        OK(cuStreamSynchronize(CU_STREAM_LEGACY));
+        blocked_for_stream(p, LEGACY);
+    }
+}
+
+/* Payload, then flag, on a stream that knows nothing of the gate's. */
+static void open_gate(struct program *p, int opener)
+{
+    uint32_t value = p->flag_value;
+
+    say(p, "open the gate from %d", opener);
+    submitted(p, opener);
+    switch (draw(p, opener == LEGACY ? 4 : 3)) {
+    case 0:
+        OK(cuLaunchKernel(gate_set, 1, 1, 1, 1, 1, 1, 0, p->streams[opener],
+                          (void *[]){&p->flag, &value}, NULL));
+        break;
+    case 1:
+        OK(cuMemsetD32Async(p->flag, value, 1, p->streams[opener]));
+        break;
+    case 2:
+        OK(cuMemcpyHtoDAsync(p->flag, &value, sizeof value, p->streams[opener]));
+        value = 0;
+        break;
+    default:
+        OK(cuMemcpyHtoD(p->flag, &value, sizeof value));
+        value = 0;
+        waited_for(p, &p->clocks[LEGACY]);
+    }
+}
+
+static void gate(struct program *p)
+{
+    struct buffer *payload = &p->buffers[draw(p, BUFFERS)], *out = &p->buffers[draw(p, BUFFERS)];
+    int gated = APART_1 + (int)draw(p, 2), opener = (int)draw(p, STREAMS);
+    const struct clock *needed[] = {&payload->used, &out->used, &p->flag_used};
+    uint64_t n;
+
+    if (!p->gates || payload == out || gated == opener)
+        return;
+    for (int i = 0; i < 2 * 3; i++)
+        order(p, needed[i % 3], i % 2 ? gated : opener);
+    for (int i = 0; i < 3; i++) /* by several events the last may have undone the first */
+        if (!is_ordered(p, needed[i], gated) || !is_ordered(p, needed[i], opener))
+            return;
+    n = payload->words < out->words ? payload->words : out->words;
+    p->flag_value++;
+    say(p, "a gate on %d, behind it payload %d goes to buffer %d", gated,
+        (int)(payload - p->buffers), (int)(out - p->buffers));
+    launch(p, gate_wait, gated, (void *[]){&p->flag, &p->flag_value});
+    if (draw(p, 2))
+        async_fill(p, out, gated);
+    launch(p, copy, gated, (void *[]){&payload->device, &out->device, &n});
+    for (uint32_t steps = draw(p, 4); steps; steps--)
+        go_on_beside(p, gated, payload, out);
+    say(p, "copy the payload on %d", opener);
+    if (opener == LEGACY && draw(p, 2))
+        copy_in(p, payload);
+    else
+        async_fill(p, payload, opener);
+    memcpy(out->expected, payload->expected, n * 4);
+    for (uint32_t steps = draw(p, 2); steps; steps--)
+        go_on_beside(p, gated, payload, out);
+    open_gate(p, opener);
+    /* What opened the gate has happened when the gated work is done, but its stream need not say so
+     * yet: no edge. */
+    submitted(p, gated);
+    use(p, payload, gated);
+    use(p, out, gated);
+    p->flag_used = p->clocks[gated];
+    join(&p->flag_used, &p->clocks[opener]);
+}
+
 static void overwrite_stream(struct program *p)
 {
     int stream = BLOCKING_1 + (int)draw(p, 4);
@@ -528,7 +665,7 @@ static void run(struct program *p, unsigned long seed, unsigned operations)
     for (int b = 0; b < BUFFERS; b++)
         make_buffer(p, &p->buffers[b]);
     while (p->operation < operations) {
-        switch (draw(p, 17)) {
+        switch (draw(p, 18)) {
         case 0 ... 2:
             kernel_fill(p);
             break;
@@ -564,6 +701,9 @@ static void run(struct program *p, unsigned long seed, unsigned operations)
         case 15:
             fill_twice(p);
             break;
+        case 16:
+            gate(p);
+            break;
         default:
             write_visible(p);
         }
@@ -588,7 +728,7 @@ struct job {
     CUcontext context;
     unsigned long seed, programs;
     unsigned operations;
-    bool mapped, hidden;
+    bool mapped, hidden, gates;
 };
 
 static void *work(void *arg)
@@ -600,6 +740,12 @@ static void *work(void *arg)
     p->scratch = malloc(MOST_WORDS * 4);
     p->mapped = j->mapped;
     p->hidden = j->hidden;
+    p->gates = j->gates;
+    if (p->gates) {
+        OK(cuMemAlloc(&p->flag, 4));
+        OK(cuMemsetD32(p->flag, 0, 1));
+        OK(cuCtxSynchronize());
+    }
     if (p->mapped) {
         void *memory;
 
@@ -609,6 +755,7 @@ static void *work(void *arg)
     }
     for (unsigned long i = 0; i < j->programs; i++) {
         memset(&p->visible_used, 0, sizeof p->visible_used);
+        memset(&p->flag_used, 0, sizeof p->flag_used);
         run(p, j->seed + i, j->operations);
     }
     free(p->scratch);
@@ -623,7 +770,8 @@ int main(int argc, char **argv)
                            .programs = argc > 3 ? strtoul(argv[3], NULL, 10) : 1,
                            .operations = argc > 4 ? (unsigned)atoi(argv[4]) : 60,
                            .mapped = argc > 1 && strcmp(argv[1], "mapped") == 0,
-                           .hidden = argc > 1 && strcmp(argv[1], "hidden") == 0}};
+                           .hidden = argc > 1 && strcmp(argv[1], "hidden") == 0,
+                           .gates = argc > 1 && strcmp(argv[1], "gates") == 0}};
     CUmodule module;
     pthread_t other;
 
@@ -634,6 +782,8 @@ int main(int argc, char **argv)
     OK(cuModuleGetFunction(&fill, module, "fill_u32"));
     OK(cuModuleGetFunction(&fill_behind, module, "fill_behind_u32"));
     OK(cuModuleGetFunction(&copy, module, "copy_u32"));
+    OK(cuModuleGetFunction(&gate_wait, module, "gate_wait"));
+    OK(cuModuleGetFunction(&gate_set, module, "gate_set"));
     if (argc > 1 && strcmp(argv[1], "threads") == 0) {
         jobs[1] = jobs[0];
         jobs[1].seed += 1000000;

@@ -4,7 +4,7 @@ import os
 import subprocess
 
 SCHEDULERS = ("eager", "lazy", "random", "slow")
-FLAVOURS = ("plain", "hidden", "mapped", "threads")
+FLAVOURS = ("plain", "hidden", "gates", "mapped", "threads")
 # Everything staged, and two policies that differ in what stands in the way.
 POLICIES = {
     "native": None,

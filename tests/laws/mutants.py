@@ -16,8 +16,10 @@ rules = re.findall(r'^    X\((\w+), "(.*)"\)', pathlib.Path(root, "shim/mutant.h
 # What may catch one, the quick and likely first.
 WAYS = [(program, [flavour, seed, 40], scheduler)
         for seed in (1, 1001) for flavour, scheduler in
-        (("plain", "slow"), ("plain", "lazy"), ("mapped", "slow"), ("threads", "random"), ("mapped", "lazy"))]
-WAYS += [(f"{e2e}/e2e-{name}", [], scheduler) for name in ("order", "epochs", "handover", "threads", "copies", "capture", "context")
+        (("plain", "slow"), ("plain", "lazy"), ("gates", "slow"), ("gates", "lazy"), ("mapped", "slow"),
+         ("threads", "random"), ("mapped", "lazy"))]
+WAYS += [(f"{e2e}/e2e-{name}", [], scheduler)
+         for name in ("order", "epochs", "handover", "threads", "copies", "barrier", "capture", "context")
          for scheduler in ("random", "lazy")]
 WAYS += [(program, [flavour, seed, 40], "slow") for seed in (2001, 3001, 4001) for flavour in ("plain", "threads")]
 good = True

@@ -123,6 +123,13 @@ static bool gate_set(const unsigned char *params)
     return true;
 }
 
+/* A real device's text comes out at the next call that waits. */
+static bool print_u32(const unsigned char *params)
+{
+    printf("a kernel prints %u\n", u32(params, 0));
+    return true;
+}
+
 /* c = a * b, square, row by row. */
 static bool matmul_f32(const unsigned char *params)
 {
@@ -188,6 +195,7 @@ static const struct sim_kernel kernels[] = {
     {"checksum_u32", 3, {P(0, 8), P(8, 8), P(16, 8)}, checksum_u32, cost_of_8},
     {"matmul_f32", 4, {P(0, 8), P(8, 8), P(16, 8), P(24, 4)}, matmul_f32, matmul_cost},
     {"gate_wait", 2, {P(0, 8), P(8, 4)}, gate_wait, launch_cost},
+    {"print_u32", 1, {P(0, 4)}, print_u32, launch_cost},
     {"gate_set", 2, {P(0, 8), P(8, 4)}, gate_set, launch_cost},
 };
 
