@@ -42,8 +42,7 @@ static void recording(CUevent event, CUstream stream, bool plain)
 /* A record is an operation to those who must know what others can see; it touches no memory. */
 static CUresult recorded(CUevent event, CUstream stream, CUresult r)
 {
-    es_event_record_end(event, stream, r == CUDA_SUCCESS);
-    if (es_event_is_observable(event))
+    if (es_event_record_end(event, stream, r == CUDA_SUCCESS))
         es_turn_given(stream, ES_OBSERVABLE);
     else
         es_turn_end();
@@ -112,24 +111,21 @@ ES_EXPORT CUresult CUDAAPI cuEventSynchronize(CUevent event)
     return answered(asked, ES_REAL(cuEventSynchronize)(event));
 }
 
-static bool is_needless(CUstream s, CUevent event, unsigned flags)
+/* True: the wait need not be made. */
+static bool is_needless(CUstream stream, CUevent event, unsigned flags, struct es_asked *asked)
 {
-    enum es_needless why =
-        flags == CU_EVENT_WAIT_DEFAULT ? es_event_needs_no_wait(event, s) : ES_NEEDED;
+    enum es_needless why;
 
+    *asked = es_event_wait_begin(event, stream, flags == CU_EVENT_WAIT_DEFAULT, &why);
     es_note(why == ES_COMPLETED ? ES_SEEN_COMPLETED
             : why == ES_ORDERED ? ES_SEEN_ORDERED
                                 : ES_SEEN_WAIT);
+    if (why == ES_NEEDED)
+        es_turn_begin(stream);
     return why != ES_NEEDED;
 }
 
 /* What another process may signal, or a graph, is seen by others. */
-static struct es_asked waiting(CUstream stream, CUevent event)
-{
-    es_turn_begin(stream);
-    return es_event_wait_begin(event);
-}
-
 static CUresult waited(struct es_asked asked, CUstream stream, CUresult r)
 {
     es_event_wait_end(&asked, stream, r == CUDA_SUCCESS);
@@ -144,9 +140,8 @@ ES_EXPORT CUresult CUDAAPI cuStreamWaitEvent(CUstream s, CUevent event, unsigned
 {
     struct es_asked asked;
 
-    if (is_needless(s, event, flags))
+    if (is_needless(ES_LEGACY(s), event, flags, &asked))
         return CUDA_SUCCESS;
-    asked = waiting(ES_LEGACY(s), event);
     return waited(asked, ES_LEGACY(s), ES_REAL(cuStreamWaitEvent)(s, event, flags));
 }
 
@@ -154,9 +149,8 @@ ES_EXPORT CUresult CUDAAPI cuStreamWaitEvent_ptsz(CUstream s, CUevent event, uns
 {
     struct es_asked asked;
 
-    if (is_needless(s, event, flags))
+    if (is_needless(ES_PER_THREAD(s), event, flags, &asked))
         return CUDA_SUCCESS;
-    asked = waiting(ES_PER_THREAD(s), event);
     return waited(asked, ES_PER_THREAD(s), ES_REAL(cuStreamWaitEvent_ptsz)(s, event, flags));
 }
 

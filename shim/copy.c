@@ -86,7 +86,6 @@ static unsigned effects_of(const struct es_copy *c)
 static void note(struct es_copy *c, unsigned effects)
 {
     struct es_stream *s = es_stream_of(c->stream);
-    uint64_t epoch;
     bool live;
 
     if (c->noted || !es_leave_is_ever() || ES_BROKEN(NOTED))
@@ -94,10 +93,8 @@ static void note(struct es_copy *c, unsigned effects)
     c->noted = true;
     if (effects & ES_HOST && es_memory_reached_host())
         effects |= ES_OBSERVABLE;
-    live = es_touch_is_live(c->device, c->bytes);
-    epoch = es_stream_given(s, live ? effects : effects | ES_OPAQUE);
-    if (live)
-        es_touch(s, epoch, c->device, c->bytes, c->dir == ES_H2D);
+    live = es_touch(s, es_stream_open_epoch(s), c->device, c->bytes, c->dir == ES_H2D);
+    es_stream_given(s, live ? effects : effects | ES_OPAQUE);
 }
 
 /* The same when it returns: by then a synchronous copy to the host is done. */

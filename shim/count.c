@@ -6,6 +6,7 @@ struct es_count_shard es_count_shards[ES_COUNT_SHARDS];
  * count. */
 __attribute__((tls_model("initial-exec"))) __thread unsigned es_count_thread;
 atomic_bool es_count_is_begun;
+atomic_uint_fast64_t es_count_upheavals;
 static atomic_uint submitters;
 
 void es_count_meet_thread(bool submits)

@@ -40,6 +40,7 @@
     X(FOREIGN, "memory shared or mapped")                                                          \
     X(ATTRIBUTE, "memory attributes")                                                              \
     X(MODULE, "calls about code")                                                                  \
+    X(UNLOAD, "code unloaded")                                                                     \
     X(TEXTURE, "calls about textures")                                                             \
     X(CONTEXT_MADE, "contexts made")                                                               \
     X(CONTEXT, "calls about contexts")                                                             \
@@ -63,6 +64,15 @@ enum { ES_COUNT_SUBMITS = 1 << 16 };
 extern __attribute__((tls_model("initial-exec"))) __thread unsigned es_count_thread;
 extern atomic_bool es_count_is_begun;
 void es_count_meet_thread(bool submits);
+
+/* How often calls were seen that may change what a kernel's handle is, or may do: these are rare.
+ */
+extern atomic_uint_fast64_t es_count_upheavals;
+static inline bool es_count_is_upheaval(enum es_seen group)
+{
+    return group == ES_SEEN_UNLOAD || group == ES_SEEN_TEXTURE || group == ES_SEEN_CONTEXT ||
+           group == ES_SEEN_CONTEXT_MADE || group == ES_SEEN_UNKNOWN;
+}
 
 /* Whether a group of calls gives a stream work to do, as far as memory is concerned; or may. */
 static inline bool es_count_is_work(enum es_seen group)
@@ -109,6 +119,8 @@ static inline void es_count(enum es_seen group)
     atomic_fetch_add_explicit(
         &es_count_shards[(es_count_thread & (ES_COUNT_SUBMITS - 1)) - 1].n[group], 1,
         memory_order_relaxed);
+    if (es_count_is_upheaval(group))
+        atomic_fetch_add(&es_count_upheavals, 1);
 }
 
 /* How many threads have given a stream work so far, up to the call in progress. */

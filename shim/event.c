@@ -30,8 +30,9 @@ struct event {
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* guards all below */
 static struct event events[SLOTS];
 static struct followed {
-    struct es_clock *base; /* what it waited for */
-    CUevent marks[MARKS];  /* recorded on it, the newest before `next` */
+    struct es_clock *base;  /* what it waited for */
+    atomic_bool has_waited; /* that is: it may be read without the lock */
+    CUevent marks[MARKS];   /* recorded on it, the newest before `next` */
     unsigned next;
     uint16_t under_way; /* records */
     bool torn;          /* several were at once: which came first? */
@@ -121,13 +122,20 @@ void es_event_gone(CUevent event)
     pthread_mutex_unlock(&lock);
 }
 
+/* base: held by the caller, who gives it away. pre: lock is held. */
+static void set_base(struct followed *f, struct es_clock *base)
+{
+    es_clock_drop(f->base);
+    f->base = base;
+    atomic_store_explicit(&f->has_waited, base != NULL, memory_order_relaxed);
+}
+
 void es_event_stream_made(const struct es_stream *s)
 {
     unsigned number = es_stream_number(s);
 
     pthread_mutex_lock(&lock);
-    es_clock_drop(followed[number].base);
-    followed[number].base = NULL;
+    set_base(&followed[number], NULL);
     for (unsigned i = 0; i < MARKS; i++)
         followed[number].marks[i] = NULL;
     pthread_mutex_unlock(&lock);
@@ -189,13 +197,14 @@ static bool is_the_last(const struct event *e)
            atomic_load(&es_stream_at(e->tick.stream)->closed) == e->tick.epoch;
 }
 
-void es_event_record_end(CUevent event, CUstream stream, bool recorded)
+bool es_event_record_end(CUevent event, CUstream stream, bool recorded)
 {
     struct followed *on_it = &followed[es_stream_number(es_stream_of(stream))];
     struct event *e;
+    bool observable;
 
     if (!is_on())
-        return;
+        return true;
     pthread_mutex_lock(&lock);
     e = find(event);
     if (e) {
@@ -211,7 +220,9 @@ void es_event_record_end(CUevent event, CUstream stream, bool recorded)
     on_it->under_way -= on_it->under_way > 0;
     if (on_it->under_way == 0)
         on_it->torn = false;
+    observable = !e || e->never || e->timing;
     pthread_mutex_unlock(&lock);
+    return observable;
 }
 
 /* What is asked about it now may be said of its last record. */
@@ -221,10 +232,8 @@ static bool tells(const struct event *e)
 }
 
 /* pre: lock is held. */
-static struct es_asked ask(CUevent event)
+static struct es_asked ask(const struct event *e, CUevent event)
 {
-    struct event *e = find(event);
-
     if (!tells(e))
         return (struct es_asked){.event = event};
     return (struct es_asked){event, e->record, e->tick, e->given, es_clock_hold(e->base)};
@@ -236,7 +245,7 @@ struct es_asked es_event_ask(CUevent event)
 
     if (is_on()) {
         pthread_mutex_lock(&lock);
-        asked = ask(event);
+        asked = ask(find(event), event);
         pthread_mutex_unlock(&lock);
     }
     return asked;
@@ -245,16 +254,18 @@ struct es_asked es_event_ask(CUevent event)
 struct es_asked es_event_ask_stream(CUstream stream)
 {
     struct es_stream *s = es_stream_of(stream);
+    struct followed *on_it = &followed[es_stream_number(s)];
     struct es_asked asked = {.event = NULL};
 
     if (!is_on())
         return asked;
-    pthread_mutex_lock(&lock);
     asked.given = atomic_load(&s->given);
     asked.tick = so_far(s);
-    if (asked.tick.epoch)
-        asked.base = es_clock_hold(followed[es_stream_number(s)].base);
-    pthread_mutex_unlock(&lock);
+    if (asked.tick.epoch && atomic_load_explicit(&on_it->has_waited, memory_order_relaxed)) {
+        pthread_mutex_lock(&lock);
+        asked.base = es_clock_hold(on_it->base);
+        pthread_mutex_unlock(&lock);
+    }
     return asked;
 }
 
@@ -266,49 +277,31 @@ static struct event *still(const struct es_asked *asked)
     return e && e->record == asked->record && e->under_way == 0 ? e : NULL;
 }
 
+static void is_over(const struct es_asked *asked)
+{
+    if (asked->tick.epoch)
+        es_stream_done(es_stream_at(asked->tick.stream), asked->tick.epoch, asked->given);
+    for (unsigned i = 0; asked->base && i < asked->base->count; i++)
+        es_stream_done(es_stream_at(asked->base->at[i].stream), asked->base->at[i].epoch, 0);
+}
+
 void es_event_answered(struct es_asked *asked, bool done)
 {
     struct event *e;
 
-    if (!asked->record && !asked->tick.epoch)
+    if (!asked->record && !asked->base) { /* a stream that waited for none */
+        if (done)
+            is_over(asked);
         return;
+    }
     pthread_mutex_lock(&lock);
     e = still(asked);
     if (done && e)
         e->complete = true;
-    if (done && (e || !asked->event)) {
-        if (asked->tick.epoch)
-            es_stream_done(es_stream_at(asked->tick.stream), asked->tick.epoch, asked->given);
-        for (unsigned i = 0; asked->base && i < asked->base->count; i++)
-            es_stream_done(es_stream_at(asked->base->at[i].stream), asked->base->at[i].epoch, 0);
-    }
+    if (done && (e || !asked->event))
+        is_over(asked);
     es_clock_drop(asked->base);
     pthread_mutex_unlock(&lock);
-}
-
-struct es_asked es_event_wait_begin(CUevent event)
-{
-    return es_event_ask(event);
-}
-
-void es_event_wait_end(struct es_asked *asked, CUstream stream, bool made)
-{
-    struct es_stream *s = es_stream_of(stream);
-    int saved = errno;
-
-    if (!asked->record)
-        return;
-    pthread_mutex_lock(&lock);
-    if (made && still(asked) && is_one(s) && !es_capture_open()) {
-        struct es_clock **base = &followed[es_stream_number(s)].base;
-        struct es_clock *joined = es_clock_join(*base, asked->base, asked->tick, is_done);
-
-        es_clock_drop(*base);
-        *base = joined;
-    }
-    es_clock_drop(asked->base);
-    pthread_mutex_unlock(&lock);
-    errno = saved;
 }
 
 /* pre: lock is held. */
@@ -332,37 +325,50 @@ static enum es_needless needs_no_wait(const struct event *e, unsigned stream)
     return ES_ORDERED;
 }
 
-enum es_needless es_event_needs_no_wait(CUevent event, CUstream stream)
+/* A wait of a stream that is known: a wrong one is the driver's to refuse. In a capture a wait is a
+ * fork, whatever it waits for. */
+static bool may_leave_out(const struct es_stream *s)
 {
-    const struct es_stream *s;
-    enum es_needless answer;
-
-    /* A stream that is known, so that a wrong one is the driver's to refuse. In a capture a wait is
-     * a fork, whatever it waits for. */
-    if (!atomic_load_explicit(&elide, memory_order_relaxed) ||
-        (es_capture_open() && !ES_BROKEN(FORK)) || es_unknown_any())
-        return ES_NEEDED;
-    s = es_stream_of(stream);
-    if (!es_stream_is_made(s))
-        return ES_NEEDED;
-    pthread_mutex_lock(&lock);
-    answer = needs_no_wait(find(event), es_stream_number(s));
-    pthread_mutex_unlock(&lock);
-    return answer;
+    return atomic_load_explicit(&elide, memory_order_relaxed) && es_stream_is_made(s) &&
+           (!es_capture_open() || ES_BROKEN(FORK)) && !es_unknown_any();
 }
 
-bool es_event_is_observable(CUevent event)
+struct es_asked es_event_wait_begin(CUevent event, CUstream stream, bool plain,
+                                    enum es_needless *needless)
 {
+    const struct es_stream *s = es_stream_of(stream);
+    struct es_asked asked = {.event = event};
     const struct event *e;
-    bool observable;
 
+    *needless = ES_NEEDED;
     if (!is_on())
-        return true;
+        return asked;
     pthread_mutex_lock(&lock);
     e = find(event);
-    observable = !e || e->never || e->timing;
+    if (plain && may_leave_out(s))
+        *needless = needs_no_wait(e, es_stream_number(s));
+    if (*needless == ES_NEEDED)
+        asked = ask(e, event);
     pthread_mutex_unlock(&lock);
-    return observable;
+    return asked;
+}
+
+void es_event_wait_end(struct es_asked *asked, CUstream stream, bool made)
+{
+    struct es_stream *s = es_stream_of(stream);
+    int saved = errno;
+
+    if (!asked->record)
+        return;
+    pthread_mutex_lock(&lock);
+    if (made && still(asked) && is_one(s) && !es_capture_open()) {
+        struct followed *waiter = &followed[es_stream_number(s)];
+
+        set_base(waiter, es_clock_join(waiter->base, asked->base, asked->tick, is_done));
+    }
+    es_clock_drop(asked->base);
+    pthread_mutex_unlock(&lock);
+    errno = saved;
 }
 
 /* The oldest event at hand that covers an epoch, and no later one than `latest`. pre: lock is held.

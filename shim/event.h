@@ -34,9 +34,10 @@ void es_event_gone(CUevent event); /* before it is destroyed */
 void es_event_stream_made(const struct es_stream *s);
 
 /* Around a record. plain: by cuEventRecord, outside captures; else the event never tells again.
- * recorded: the driver took it. */
+ * recorded: the driver took it. True: the record tells others than the program's streams something:
+ * its time, or what it is. */
 void es_event_record_begin(CUevent event, CUstream stream, bool plain);
-void es_event_record_end(CUevent event, CUstream stream, bool recorded);
+bool es_event_record_end(CUevent event, CUstream stream, bool recorded);
 
 /* Around a call that waits for work on the host, or asks whether it is done. What was asked about
  * must be given back by es_event_answered: it may hold a clock. */
@@ -51,21 +52,16 @@ struct es_asked es_event_ask(CUevent event);
 struct es_asked es_event_ask_stream(CUstream stream);
 void es_event_answered(struct es_asked *asked, bool done);
 
-/* Around a wait of a stream for an event; made: the driver took it. */
-struct es_asked es_event_wait_begin(CUevent event);
+/* Around a wait of a stream for an event. *needless says whether it may be left out (plain: it has
+ * no flags), and why; then there is no end. made: the driver took it. */
+enum es_needless { ES_NEEDED, ES_COMPLETED, ES_ORDERED };
+struct es_asked es_event_wait_begin(CUevent event, CUstream stream, bool plain,
+                                    enum es_needless *needless);
 void es_event_wait_end(struct es_asked *asked, CUstream stream, bool made);
 
 /* Events may be recorded by doors that are not followed one by one (graphs, other processes): from
  * now on no event tells anything. */
 void es_event_stop(void);
-
-/* Whether a wait of this stream for the event may be left out, and why. */
-enum es_needless { ES_NEEDED, ES_COMPLETED, ES_ORDERED };
-enum es_needless es_event_needs_no_wait(CUevent event, CUstream stream);
-
-/* Whether recording it tells others than the program's streams something: its time, or what it is.
- */
-bool es_event_is_observable(CUevent event);
 
 /* Whether there is an event that covers an epoch of a stream, and for which a synchronous copy on
  * the legacy stream would wait natively (that is, for any of a blocking stream). */

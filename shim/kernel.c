@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #include "shim/kernel.h"
 
+#include <errno.h>
+#include <stdatomic.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "shim/count.h"
@@ -16,6 +19,7 @@ static bool by_args;
 void es_kernel_configure(const struct es_port *p, enum es_kernels kernels)
 {
     port = p;
+    atomic_fetch_add(&es_count_upheavals, 1); /* what was learnt from another driver is forgotten */
     by_args = kernels == ES_KERNELS_ARGS && p->function_parameter && p->pointer_attributes;
 }
 
@@ -30,13 +34,69 @@ static bool parameter(CUfunction kernel, size_t i, size_t *bytes)
             port->kernel_parameter((CUkernel)kernel, i, &offset, bytes) == CUDA_SUCCESS);
 }
 
-/* A user address that is 8-byte data by chance is rare; no allocation lies below 4 GiB. */
-static bool looks_like_address(uint64_t value)
+/* The sizes of a kernel's parameters. They are asked for once, as long as no code is unloaded and
+ * no context ends: then its handle may be another kernel's. */
+enum { PARAMETERS = 128, LAYOUTS = 1024, PROBES = 4, MOST_KEPT = 8192 };
+struct layout {
+    CUfunction kernel;
+    uint64_t upheavals; /* that were seen when it was asked for */
+    unsigned count;     /* PARAMETERS: too many, or textures are about: not known */
+    uint16_t bytes[PARAMETERS];
+};
+static _Atomic(struct layout *) layouts[LAYOUTS]; /* never freed: another thread may be reading */
+static atomic_uint kept;
+
+/* Texture and surface objects and tensor maps look like any word. */
+static void ask(struct layout *l, CUfunction kernel, uint64_t upheavals)
 {
-    return value >= (uint64_t)1 << 32 && value < (uint64_t)1 << 47;
+    size_t bytes;
+
+    l->kernel = kernel;
+    l->upheavals = upheavals;
+    for (l->count = 0; l->count < PARAMETERS && parameter(kernel, l->count, &bytes); l->count++)
+        l->bytes[l->count] = (uint16_t)bytes; /* 32764 at most (CUDA C++, "Function parameters") */
+    if (es_count_total(ES_SEEN_TEXTURE))
+        l->count = PARAMETERS;
 }
 
-/* The effects of an argument that is in no allocation we know. */
+static void keep(_Atomic(struct layout *) *slot, const struct layout *l)
+{
+    struct layout *copy = NULL;
+    int saved = errno;
+
+    if (atomic_load(&kept) < MOST_KEPT && atomic_fetch_add(&kept, 1) < MOST_KEPT)
+        copy = malloc(sizeof *copy);
+    if (copy) {
+        *copy = *l;
+        atomic_store_explicit(slot, copy, memory_order_release);
+    }
+    errno = saved;
+}
+
+/* In *room, if it cannot be kept. */
+static const struct layout *layout_of(CUfunction kernel, struct layout *room)
+{
+    uint64_t now = atomic_load(&es_count_upheavals);
+    size_t hash = ((uintptr_t)kernel >> 4) * 0x9E3779B97F4A7C15u >> 32;
+    _Atomic(struct layout *) *place = NULL;
+
+    for (unsigned i = 0; i < PROBES; i++) {
+        _Atomic(struct layout *) *slot = &layouts[(hash + i) % LAYOUTS];
+        const struct layout *l = atomic_load_explicit(slot, memory_order_acquire);
+
+        if (l && l->upheavals == now && l->kernel == kernel)
+            return l;
+        if (!place && (!l || l->upheavals != now))
+            place = slot;
+    }
+    ask(room, kernel, now);
+    if (place)
+        keep(place, room);
+    return room;
+}
+
+/* The effects of an argument that looks like an address and is in no allocation we know. Data that
+ * does so by chance is rare. */
 static unsigned effects_of_stranger(uint64_t value)
 {
     unsigned type = 0, managed = 0;
@@ -44,8 +104,6 @@ static unsigned effects_of_stranger(uint64_t value)
                                    CU_POINTER_ATTRIBUTE_IS_MANAGED};
     void *values[] = {&type, &managed};
 
-    if (!looks_like_address(value))
-        return 0;
     if (ES_BROKEN(STRANGER))
         return 0;
     if (port->pointer_attributes(2, which, values, value) != CUDA_SUCCESS || type == 0)
@@ -54,34 +112,56 @@ static unsigned effects_of_stranger(uint64_t value)
     return managed || type == CU_MEMORYTYPE_HOST ? ES_OBSERVABLE : 0;
 }
 
-/* Notes what the parameter's words point to. */
-static unsigned look_at(const struct es_stream *s, uint64_t epoch, const void *parameter,
-                        size_t bytes)
-{
-    unsigned effects = 0;
+/* The addresses in a launch's arguments, as far as they were not noted yet. */
+struct addresses {
+    const struct es_stream *stream;
+    uint64_t epoch;
+    unsigned effects, count;
+    uint64_t at[ES_TOUCH_MOST];
+};
 
+static void note(struct addresses *a)
+{
+    unsigned strangers = es_touch_all(a->stream, a->epoch, a->at, a->count);
+
+    for (unsigned i = 0; i < strangers; i++)
+        a->effects |= effects_of_stranger(a->at[i]);
+    a->count = 0;
+}
+
+static void look_at(struct addresses *a, const void *parameter, size_t bytes)
+{
     for (size_t at = 0; at + 8 <= bytes; at += 8) {
         uint64_t value;
 
         memcpy(&value, (const char *)parameter + at, sizeof value);
-        if (value && !es_touch_all(s, epoch, value))
-            effects |= effects_of_stranger(value);
+        if (!es_touch_may_be(value))
+            continue;
+        if (a->count == ES_TOUCH_MOST)
+            note(a);
+        a->at[a->count++] = value;
     }
-    return effects;
 }
 
-static unsigned effects_by_args(const struct es_stream *s, uint64_t epoch, CUfunction kernel,
-                                void **params, void **extra)
+static unsigned effects_by_args(const struct es_stream *s, CUfunction kernel, void **params,
+                                void **extra)
 {
-    unsigned effects = ES_LONG;
-    size_t i, bytes;
+    /* It was submitted: if another thread closes this epoch now, and finds its work complete, then
+     * this kernel is. */
+    struct addresses a = {.stream = s, .epoch = es_stream_open_epoch(s), .effects = ES_LONG};
+    const struct layout *l;
+    struct layout room;
 
-    if (extra || es_count_total(ES_SEEN_TEXTURE))
-        return effects | ES_OPAQUE;
-    for (i = 0; params && parameter(kernel, i, &bytes); i++)
-        effects |= look_at(s, epoch, params[i], bytes);
+    if (extra)
+        return ES_LONG | ES_OPAQUE;
+    l = layout_of(kernel, &room);
     /* Without parameters it should have had no list of them: then it is not known. */
-    return i == 0 && params ? effects | ES_OPAQUE : effects;
+    if (l->count == PARAMETERS || (l->count == 0 && params) || (l->count > 0 && !params))
+        return ES_LONG | ES_OPAQUE;
+    for (unsigned i = 0; i < l->count; i++)
+        look_at(&a, params[i], l->bytes[i]);
+    note(&a);
+    return a.effects;
 }
 
 void es_kernel_given(CUstream stream, bool launched, CUfunction kernel, void **params, void **extra)
@@ -89,10 +169,8 @@ void es_kernel_given(CUstream stream, bool launched, CUfunction kernel, void **p
     struct es_stream *s = es_stream_of(stream);
     unsigned effects = es_count_effects(ES_SEEN_LAUNCH);
 
-    /* It was submitted: if another thread closes this epoch now, and finds its work complete, then
-     * this kernel is. */
     if (launched && by_args)
-        effects = effects_by_args(s, atomic_load(&s->closed) + 1, kernel, params, extra);
+        effects = effects_by_args(s, kernel, params, extra);
     if (effects & ES_OPAQUE)
         effects |= ES_HOST;
     es_turn_given(stream, effects);

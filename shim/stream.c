@@ -148,7 +148,7 @@ static void raise_to(_Atomic uint64_t *value, uint64_t to)
 
 uint64_t es_stream_given(struct es_stream *s, unsigned effects)
 {
-    uint64_t epoch = atomic_load(&s->closed) + 1;
+    uint64_t epoch = es_stream_open_epoch(s);
 
     if (ES_BROKEN(STAMP))
         return epoch;

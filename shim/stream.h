@@ -78,6 +78,12 @@ struct es_stream *es_stream_made(CUstream handle, unsigned flags);
 void es_stream_forget(CUstream handle); /* before it is destroyed */
 void es_stream_forget_all(void);        /* before their context may be */
 
+/* What an operation is stamped with: asked when it was submitted. */
+static inline uint64_t es_stream_open_epoch(const struct es_stream *s)
+{
+    return atomic_load(&s->closed) + 1;
+}
+
 /* An operation was submitted to it; returns its epoch. effects: of enum es_effect. */
 uint64_t es_stream_given(struct es_stream *s, unsigned effects);
 

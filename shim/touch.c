@@ -7,6 +7,7 @@
 #include <pthread.h>
 #include <search.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "shim/event.h"
 #include "shim/handoff.h"
@@ -31,6 +32,8 @@ struct allocation {
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* guards all below */
 static void *tree;
+enum { AT_HAND = 256 };
+static struct allocation *at_hand[AT_HAND]; /* found last, by address; never one that is gone */
 
 static int order(const void *a, const void *b)
 {
@@ -48,9 +51,19 @@ static struct allocation *find(uint64_t start, uint64_t bytes)
     return found ? *found : NULL;
 }
 
+/* The one around an address. Programs use the same ones over and over: those are at hand. */
+static struct allocation *find_at(uint64_t address)
+{
+    struct allocation **slot = &at_hand[(address >> 9) % AT_HAND];
+
+    if (!*slot || address < (*slot)->start || address >= (*slot)->end)
+        *slot = find(address, 1);
+    return *slot;
+}
+
 static struct allocation *find_around(uint64_t start, uint64_t bytes)
 {
-    struct allocation *a = find(start, 1);
+    struct allocation *a = find_at(start);
 
     return a && a->end - start >= bytes ? a : NULL;
 }
@@ -58,6 +71,7 @@ static struct allocation *find_around(uint64_t start, uint64_t bytes)
 static void drop(struct allocation *a)
 {
     tdelete(a, &tree, order);
+    memset(at_hand, 0, sizeof at_hand);
     free(a);
 }
 
@@ -66,7 +80,7 @@ void es_touch_born(uint64_t start, uint64_t bytes)
     int saved = errno;
     struct allocation *a;
 
-    if (!start || !bytes)
+    if (!es_touch_may_be(start) || !bytes)
         return;
     pthread_mutex_lock(&lock);
     while ((a = find(start, bytes))) /* it went with its context */
@@ -91,16 +105,6 @@ void es_touch_gone(uint64_t start)
         drop(a);
     pthread_mutex_unlock(&lock);
     errno = saved;
-}
-
-bool es_touch_is_live(uint64_t start, uint64_t bytes)
-{
-    bool live;
-
-    pthread_mutex_lock(&lock);
-    live = find_around(start, bytes) != NULL;
-    pthread_mutex_unlock(&lock);
-    return live;
 }
 
 static uint64_t done_of(unsigned stream)
@@ -167,38 +171,54 @@ static void hand_off(struct es_tick from, const struct es_stream *s, uint64_t ep
     es_handoff_add(&h);
 }
 
-/* The range, or the whole allocation (bytes 0). */
-static bool touch(const struct es_stream *s, uint64_t epoch, uint64_t start, uint64_t bytes,
-                  bool write)
+/* Returns who touched the allocation before. pre: lock is held. */
+static struct es_tick touch(struct allocation *a, const struct es_stream *s, uint64_t epoch,
+                            uint64_t start, uint64_t bytes, bool write)
+{
+    struct es_tick last = a->last;
+
+    if (ES_BROKEN(TOUCH))
+        return (struct es_tick){0};
+    note(a, es_stream_number(s), epoch, start, start + bytes, write);
+    a->last = (struct es_tick){es_stream_number(s), epoch};
+    return last;
+}
+
+bool es_touch(const struct es_stream *s, uint64_t epoch, uint64_t start, uint64_t bytes, bool write)
 {
     struct es_tick last = {0};
     struct allocation *a;
-    uint64_t lo = start;
 
     pthread_mutex_lock(&lock);
-    a = bytes ? find_around(start, bytes) : find(start, 1);
-    if (a && !bytes) {
-        lo = a->start;
-        bytes = a->end - a->start;
-    }
-    if (a && !ES_BROKEN(TOUCH)) {
-        note(a, es_stream_number(s), epoch, lo, lo + bytes, write);
-        last = a->last;
-        a->last = (struct es_tick){es_stream_number(s), epoch};
-    }
+    a = find_around(start, bytes);
+    if (a)
+        last = touch(a, s, epoch, start, bytes, write);
     pthread_mutex_unlock(&lock);
     hand_off(last, s, epoch, bytes);
     return a != NULL;
 }
 
-bool es_touch(const struct es_stream *s, uint64_t epoch, uint64_t start, uint64_t bytes, bool write)
+unsigned es_touch_all(const struct es_stream *s, uint64_t epoch, uint64_t *addresses, unsigned n)
 {
-    return touch(s, epoch, start, bytes, write);
-}
+    struct es_tick last[ES_TOUCH_MOST];
+    uint64_t bytes[ES_TOUCH_MOST];
+    unsigned found = 0, strangers = 0;
 
-bool es_touch_all(const struct es_stream *s, uint64_t epoch, uint64_t address)
-{
-    return touch(s, epoch, address, 0, true);
+    pthread_mutex_lock(&lock);
+    for (unsigned i = 0; i < n; i++) {
+        struct allocation *a = find_at(addresses[i]);
+
+        if (a) {
+            bytes[found] = a->end - a->start;
+            last[found++] = touch(a, s, epoch, a->start, a->end - a->start, true);
+        } else {
+            addresses[strangers++] = addresses[i];
+        }
+    }
+    pthread_mutex_unlock(&lock);
+    for (unsigned i = 0; i < found; i++)
+        hand_off(last[i], s, epoch, bytes[i]);
+    return strangers;
 }
 
 static bool meets(const struct span *s, uint64_t done, uint64_t start, uint64_t bytes)

@@ -22,16 +22,21 @@
 void es_touch_born(uint64_t start, uint64_t bytes);
 void es_touch_gone(uint64_t start); /* before it is freed */
 
-/* Whether [start, start + bytes) lies in one live allocation. */
-bool es_touch_is_live(uint64_t start, uint64_t bytes);
-
-/* The operation of this epoch of a stream touches the range. False: not in a live allocation. A
- * handoff from another of the program's streams is noted for the log. */
+/* The operation of this epoch of a stream touches the range. False: it is not in one live
+ * allocation. A handoff from another of the program's streams is noted for the log. */
 bool es_touch(const struct es_stream *s, uint64_t epoch, uint64_t start, uint64_t bytes,
               bool write);
 
-/* The same, of the whole allocation around an address, read and written. */
-bool es_touch_all(const struct es_stream *s, uint64_t epoch, uint64_t address);
+/* Whether a word may be an address in such memory: none lies below 4 GiB. */
+static inline bool es_touch_may_be(uint64_t word)
+{
+    return word >= (uint64_t)1 << 32 && word < (uint64_t)1 << 47;
+}
+
+/* The same, of the whole allocations around n addresses, ES_TOUCH_MOST at most; all are read and
+ * written. Those that are in none are moved to the front; returns how many. */
+enum { ES_TOUCH_MOST = 64 };
+unsigned es_touch_all(const struct es_stream *s, uint64_t epoch, uint64_t *addresses, unsigned n);
 
 /* Who may still touch the range (write it): of each stream the newest epoch that may and is not
  * known to be complete. Returns how many; -1: not known, or more than fit. */

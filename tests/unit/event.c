@@ -35,9 +35,20 @@ static void work(int stream)
 
 static void wait(int stream, int event)
 {
-    struct es_asked asked = es_event_wait_begin(EVENT(event));
+    enum es_needless needless;
+    struct es_asked asked = es_event_wait_begin(EVENT(event), STREAM(stream), false, &needless);
 
     es_event_wait_end(&asked, STREAM(stream), true);
+}
+
+static enum es_needless asked_whether(CUstream stream, int event)
+{
+    enum es_needless needless;
+    struct es_asked asked = es_event_wait_begin(EVENT(event), stream, true, &needless);
+
+    if (needless == ES_NEEDED)
+        es_event_wait_end(&asked, stream, false);
+    return needless;
 }
 
 static void learn(int event)
@@ -54,7 +65,7 @@ static void learn_stream(int stream)
     es_event_answered(&asked, true);
 }
 
-#define NEEDS_NO_WAIT(stream, event) es_event_needs_no_wait(EVENT(event), STREAM(stream))
+#define NEEDS_NO_WAIT(stream, event) asked_whether(STREAM(stream), event)
 
 TEST(event, a_wait_is_needed_until_it_was_made)
 {
@@ -67,8 +78,8 @@ TEST(event, a_wait_is_needed_until_it_was_made)
     wait(3, 1);
     CHECK_EQ_INT(NEEDS_NO_WAIT(3, 1), ES_ORDERED);
     CHECK_EQ_INT(NEEDS_NO_WAIT(4, 1), ES_NEEDED);
-    CHECK_EQ_INT(es_event_needs_no_wait(EVENT(1), CU_STREAM_LEGACY), ES_NEEDED);
-    CHECK_EQ_INT(es_event_needs_no_wait(EVENT(1), STREAM(9)), ES_NEEDED); /* nobody made it */
+    CHECK_EQ_INT(asked_whether(CU_STREAM_LEGACY, 1), ES_NEEDED);
+    CHECK_EQ_INT(NEEDS_NO_WAIT(9, 1), ES_NEEDED); /* nobody made it */
 }
 
 TEST(event, order_is_transitive)
@@ -248,7 +259,8 @@ TEST(event, the_oldest_event_that_covers)
     epoch = es_stream_given(apart, ES_OPAQUE);
     record(1, 3);
     CHECK(!es_event_covers((struct es_tick){es_stream_number(apart), epoch}));
-    struct es_asked asked = es_event_wait_begin(EVENT(1));
+    enum es_needless needless;
+    struct es_asked asked = es_event_wait_begin(EVENT(1), CU_STREAM_LEGACY, true, &needless);
     es_event_wait_end(&asked, CU_STREAM_LEGACY, true);
     CHECK(es_event_covers((struct es_tick){es_stream_number(apart), epoch}));
     record(1, 3); /* a later one, for which it does not wait */

@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "shim/count.h"
 #include "shim/memory.h"
 #include "shim/touch.h"
 #include "shim/turn.h"
@@ -15,12 +16,17 @@ static const uint64_t A = 0x7f0000000000, B = 0x7f0000001000, PINNED = 0x7f10000
                       POOL = 0x302000000, NOBODYS = 0x7f2000000000;
 
 /* A function's handle tells its parameters: 1: (pointer, int); 2: (struct {int, int; pointer}); 3:
- * a kernel's handle; 4: none. */
+ * a kernel's handle; 4: none; 5: two of this size; from 100: so many words. */
+static size_t sizes_of_5;
 static CUresult function_parameter(CUfunction f, size_t i, size_t *offset, size_t *bytes)
 {
     uintptr_t which = (uintptr_t)f;
 
     *offset = i * 8;
+    if (which == 5 || which >= 100) {
+        *bytes = which == 5 ? sizes_of_5 : 8;
+        return i < (which == 5 ? 2 : which) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+    }
     *bytes = which == 2 ? 16 : i == 0 ? 8 : 4;
     if (which == 3)
         return CUDA_ERROR_INVALID_HANDLE;
@@ -127,6 +133,45 @@ TEST(kernel, otherwise_it_may_touch_anything)
                         ES_KERNELS_ARGS);
     seen = launch(true, 1, params, NULL); /* an old driver */
     CHECK(seen.a && seen.b);
+}
+
+/* A handle that comes back, when code was unloaded, may be another kernel's. */
+TEST(kernel, parameters_are_asked_for_again_when_code_goes)
+{
+    static const uintptr_t handle = 5;
+    uint64_t words[] = {7, A};
+    void *params[] = {words, &words[1]};
+
+    es_kernel_configure(&port, ES_KERNELS_ARGS);
+    sizes_of_5 = 8; /* two words */
+    CHECK(launch(true, handle, params, NULL).a);
+    sizes_of_5 = 4; /* two halves */
+    CHECK(launch(true, handle, params, NULL).a);
+    es_count(ES_SEEN_UNLOAD);
+    CHECK(!launch(true, handle, params, NULL).a);
+    sizes_of_5 = 8;
+    CHECK(!launch(true, handle, params, NULL).a);
+    es_count(ES_SEEN_CONTEXT);
+    CHECK(launch(true, handle, params, NULL).a);
+}
+
+/* More than fit into one look at the allocations, and more than are asked for. */
+TEST(kernel, many_arguments)
+{
+    uint64_t words[200] = {0};
+    void *params[200];
+
+    es_kernel_configure(&port, ES_KERNELS_ARGS);
+    for (int i = 0; i < 200; i++)
+        params[i] = &words[i];
+    for (int i = 0; i < 100; i++)
+        words[i] = A + (uint64_t)i;
+    words[99] = B;
+    CHECK(launch(true, 100, params, NULL).a);
+    CHECK(launch(true, 100, params, NULL).b);
+    words[99] = A;
+    CHECK(!launch(true, 100, params, NULL).b);
+    CHECK(launch(true, 200, params, NULL).b); /* who knows */
 }
 
 /* Only where there is host memory that the device can access, others may see it. */

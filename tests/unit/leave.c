@@ -12,7 +12,8 @@
 #include "tests/harness/test.h"
 
 #define STREAM(n) ((CUstream)(uintptr_t)(0x1000 * (n)))
-enum { A = 0x100000, SIZE = 0x1000 };
+enum { SIZE = 0x1000 };
+static const uint64_t A = 0x7f0000000000;
 
 static unsigned asked, asked_per_thread;
 static CUresult said;
