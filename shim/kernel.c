@@ -39,11 +39,12 @@ static bool parameter(CUfunction kernel, size_t i, size_t *bytes)
 enum { PARAMETERS = 128, LAYOUTS = 1024, PROBES = 4, MOST_KEPT = 8192 };
 struct layout {
     CUfunction kernel;
-    uint64_t upheavals; /* that were seen when it was asked for */
-    unsigned count;     /* PARAMETERS: too many, or textures are about: not known */
+    uint64_t upheavals;      /* that were seen when it was asked for */
+    struct layout *replaced; /* the stale one here before; another thread may be reading it */
+    unsigned count;          /* PARAMETERS: too many, or textures are about: not known */
     uint16_t bytes[PARAMETERS];
 };
-static _Atomic(struct layout *) layouts[LAYOUTS]; /* never freed: another thread may be reading */
+static _Atomic(struct layout *) layouts[LAYOUTS];
 static atomic_uint kept;
 
 /* Texture and surface objects and tensor maps look like any word. */
@@ -59,7 +60,7 @@ static void ask(struct layout *l, CUfunction kernel, uint64_t upheavals)
         l->count = PARAMETERS;
 }
 
-static void keep(_Atomic(struct layout *) *slot, const struct layout *l)
+static void keep(_Atomic(struct layout *) *slot, struct layout *stale, const struct layout *l)
 {
     struct layout *copy = NULL;
     int saved = errno;
@@ -68,7 +69,9 @@ static void keep(_Atomic(struct layout *) *slot, const struct layout *l)
         copy = malloc(sizeof *copy);
     if (copy) {
         *copy = *l;
-        atomic_store_explicit(slot, copy, memory_order_release);
+        copy->replaced = stale;
+        if (!atomic_compare_exchange_strong(slot, &stale, copy))
+            free(copy); /* another thread was first */
     }
     errno = saved;
 }
@@ -79,19 +82,22 @@ static const struct layout *layout_of(CUfunction kernel, struct layout *room)
     uint64_t now = atomic_load(&es_count_upheavals);
     size_t hash = ((uintptr_t)kernel >> 4) * 0x9E3779B97F4A7C15u >> 32;
     _Atomic(struct layout *) *place = NULL;
+    struct layout *stale = NULL;
 
     for (unsigned i = 0; i < PROBES; i++) {
         _Atomic(struct layout *) *slot = &layouts[(hash + i) % LAYOUTS];
-        const struct layout *l = atomic_load_explicit(slot, memory_order_acquire);
+        struct layout *l = atomic_load_explicit(slot, memory_order_acquire);
 
         if (l && l->upheavals == now && l->kernel == kernel)
             return l;
-        if (!place && (!l || l->upheavals != now))
+        if (!place && (!l || l->upheavals != now)) {
             place = slot;
+            stale = l;
+        }
     }
     ask(room, kernel, now);
     if (place)
-        keep(place, room);
+        keep(place, stale, room);
     return room;
 }
 

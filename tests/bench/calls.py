@@ -1,3 +1,4 @@
+#!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """What calls cost natively, under the shim, and under EPOCHSHIM_KERNELS=args, in one run.
 
